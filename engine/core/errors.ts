@@ -1,0 +1,113 @@
+/**
+ * What can go wrong, in two tables. Errors are thrown for bad options, broken invariants and a store that cannot be
+ * used, always as a SluiceError with a stable code; a failure of the network or of a page is a value, never thrown,
+ * and the failure table says what follows from it. Leaf module.
+ */
+
+/** Codes of thrown errors, with the exit code that the command line gives. */
+export const errorCodes = {
+  usage: 2,
+  bad_option: 2,
+  bad_url: 2,
+  seeds_unreadable: 2,
+  file_unreadable: 2,
+  extractor_unloadable: 2,
+  dir_unusable: 4,
+  store_in_use: 4,
+  store_version: 4,
+  store_corrupt: 4,
+  no_crawl: 4,
+  port_in_use: 1,
+  disk_failed: 1,
+  crawler_closed: 1,
+  already_running: 1,
+  consumer_failed: 1,
+  internal: 1,
+} as const
+
+export type ErrorCode = keyof typeof errorCodes
+
+/** The one class that Sluice throws. Match on `code`; the message is for people and is one line. */
+export class SluiceError extends Error {
+  override readonly name = 'SluiceError'
+  readonly code: ErrorCode
+
+  constructor(code: ErrorCode, message: string, options?: { cause?: unknown }) {
+    super(message, options)
+    this.code = code
+  }
+
+  /** Exit code of the command line for this error. */
+  get exitCode(): number {
+    return errorCodes[this.code]
+  }
+}
+
+/** A broken invariant is a programmer's error: it is thrown at once and never handled. */
+export function invariant(holds: boolean, what: string): asserts holds {
+  if (!holds) throw new SluiceError('internal', `broken invariant: ${what}`)
+}
+
+/** What a failure leads to. */
+export interface FailureRule {
+  /**
+   * `url`: the URL is tried again within its own budget. `host`: the host rests and is probed, the URL keeps its
+   * attempts, and fails with this code when the host is given up. `never`: trying again cannot help.
+   */
+  readonly retry: 'url' | 'host' | 'never'
+  /** `throttle`: the host's limiter decreases, once per congestion event. */
+  readonly limiter: 'throttle' | 'none'
+  /** How often the host is tried in a row before it is given up; only for `retry: 'host'`. */
+  readonly hostTriesMax?: number
+  readonly meaning: string
+}
+
+/**
+ * Every failure code of a URL. One place reads it: the scheduler's release. Sources: RFC 9110 section 15 for statuses,
+ * RFC 6585 for 429, RFC 9309 section 2.3.1 for robots.txt.
+ */
+export const failureTable = {
+  dns_not_found: { retry: 'host', limiter: 'none', hostTriesMax: 2, meaning: 'the host name does not exist' },
+  dns_failed: { retry: 'host', limiter: 'none', hostTriesMax: 4, meaning: 'the host name could not be looked up' },
+  address_refused: { retry: 'never', limiter: 'none', meaning: 'the address is private, local or otherwise refused (see --allow-address)' },
+  connect_refused: { retry: 'host', limiter: 'none', hostTriesMax: 4, meaning: 'nothing listens at the address' },
+  connect_failed: { retry: 'host', limiter: 'none', hostTriesMax: 4, meaning: 'no connection could be made' },
+  connect_timeout: { retry: 'host', limiter: 'throttle', hostTriesMax: 4, meaning: 'no connection in time' },
+  tls_name_mismatch: { retry: 'never', limiter: 'none', meaning: 'the certificate is for another name' },
+  tls_untrusted: { retry: 'never', limiter: 'none', meaning: 'the certificate is not trusted (expired, self-signed or unknown authority)' },
+  tls_failed: { retry: 'host', limiter: 'none', hostTriesMax: 4, meaning: 'the TLS handshake failed' },
+  connection_closed: { retry: 'url', limiter: 'none', meaning: 'the server closed or reset the connection before the answer was complete' },
+  timeout: { retry: 'url', limiter: 'throttle', meaning: 'the answer was not complete at the deadline' },
+  bad_http: { retry: 'never', limiter: 'none', meaning: 'the answer is not HTTP' },
+  headers_too_large: { retry: 'never', limiter: 'none', meaning: 'the response headers are larger than the limit' },
+  http_408: { retry: 'url', limiter: 'throttle', meaning: 'status 408, the server waited too long for the request' },
+  http_425: { retry: 'url', limiter: 'none', meaning: 'status 425, too early' },
+  http_429: { retry: 'host', limiter: 'throttle', hostTriesMax: 8, meaning: 'status 429, too many requests' },
+  http_500: { retry: 'url', limiter: 'none', meaning: 'status 500, an error of the server' },
+  http_502: { retry: 'url', limiter: 'throttle', meaning: 'status 502, a gateway got no good answer' },
+  http_503: { retry: 'host', limiter: 'throttle', hostTriesMax: 8, meaning: 'status 503, the service is not available' },
+  http_504: { retry: 'url', limiter: 'throttle', meaning: 'status 504, a gateway got no answer in time' },
+  unsupported_type: { retry: 'never', limiter: 'none', meaning: 'the content type is not text (its body was not read)' },
+  bad_content_encoding: { retry: 'never', limiter: 'none', meaning: 'the body does not match its Content-Encoding' },
+  redirect_limit: { retry: 'never', limiter: 'none', meaning: 'the chain of redirects is longer than the limit' },
+  robots_disallowed: { retry: 'never', limiter: 'none', meaning: 'robots.txt does not allow the URL' },
+  robots_unreachable: { retry: 'host', limiter: 'none', hostTriesMax: 4, meaning: 'robots.txt answers with an error of the server, which forbids everything' },
+  parse_timeout: { retry: 'never', limiter: 'none', meaning: 'the page was not parsed at its deadline, in two workers' },
+  parse_out_of_memory: { retry: 'never', limiter: 'none', meaning: 'two workers reached their memory limit on the page' },
+  parse_crashed: { retry: 'never', limiter: 'none', meaning: 'two workers died on the page' },
+  parse_failed: { retry: 'never', limiter: 'none', meaning: 'the page could not be parsed' },
+  extractor_failed: { retry: 'never', limiter: 'none', meaning: 'the extractor threw, or returned what JSON cannot hold' },
+} as const satisfies Record<string, FailureRule>
+
+export type FailureCode = keyof typeof failureTable
+
+/** The rule of a code. */
+export function failureRule(code: FailureCode): FailureRule {
+  return failureTable[code]
+}
+
+/** The code of a response status that is worth another try, or undefined when the answer is final. */
+export function failureOfStatus(status: number): FailureCode | undefined {
+  const code = `http_${status}`
+  return code in failureTable ? (code as FailureCode) : undefined
+}

@@ -1,0 +1,101 @@
+/**
+ * Every bound of the engine in one place, unit last in the name, with the reason or source of each. The assertions at
+ * the end say how they relate; a set that contradicts itself does not load. Leaf module.
+ */
+import { invariant } from './errors.ts'
+
+const KB = 1024
+const MB = 1024 * KB
+
+export const limits = {
+  // URLs
+  /** Longer URLs are refused. RFC 9110 section 4.1 asks for at least 8,000 octets; Nutch refuses over 4,096. */
+  urlBytesMax: 8_000,
+  /** Distinct links taken from one page; the rest are counted as refused. */
+  linksPerPageMax: 10_000,
+  /** Hops of one chain, as the Fetch standard allows 20; browsers stop there too. */
+  redirectsMax: 20,
+  /** A depth is stored in two bytes. */
+  depthMax: 65_535,
+  priorityMax: 255,
+
+  // Fetching
+  /** undici's and Node's own default. */
+  headerBytesMax: 16 * KB,
+  /** RFC 9309 section 2.5: at least 500 kibibytes are read. */
+  robotsBytesMax: 500 * KB,
+  /** RFC 9309 section 2.3.1.2: at least five hops are followed. */
+  robotsRedirectsMax: 5,
+  /** RFC 9309 section 2.4: not longer than 24 hours. */
+  robotsAgeMsMax: 24 * 60 * 60_000,
+  /** How long a robots.txt that could not be had stands for "nothing is allowed" before it is asked for again. */
+  robotsRetryMsMin: 10_000,
+  /** A longer Crawl-delay is taken as this; Nutch skips such hosts at 30 s. */
+  crawlDelayMsMax: 60_000,
+  /** A longer Retry-After is taken as this. */
+  retryAfterMsMax: 60 * 60_000,
+  backoffMsMin: 1_000,
+  backoffMsMax: 5 * 60_000,
+  /** Idle connections kept in all; the least recently used is closed first. Measured: 46-59 KB each with TLS. */
+  socketsIdleMax: 256,
+  socketIdleMsMax: 4_000,
+  dnsTtlMsMin: 5_000,
+  dnsTtlMsMax: 10 * 60_000,
+  dnsNegativeTtlMs: 30_000,
+  dnsEntriesMax: 10_000,
+  dnsTimeoutMs: 5_000,
+  connectTimeoutMs: 10_000,
+
+  // Slots
+  /** Room in a slot for the request's facts (PageMeta as JSON): URL, referrer, a chain of redirects. */
+  metaBytesMax: 64 * KB,
+  /** Room in a slot for a result; a larger one travels with the end of the turn. 150 links are about 15 KB. */
+  resultBytesInSlotMax: 64 * KB,
+  slotsMin: 4,
+  slotsMax: 512,
+  /** Bytes of all slots together, and the same again for bodies that are being received. */
+  arenaBytesMax: 64 * MB,
+  bodyBytesInFlightMax: 64 * MB,
+  /** A turn ends after this, so that Piscina sees its workers. */
+  turnMsMax: 1_000,
+  /** A page that takes longer in its worker costs the worker its life. */
+  parseDeadlineMs: 10_000,
+  /** A dead worker costs its page one try. */
+  parseTriesMax: 2,
+  workerHeapMb: 256,
+
+  // Commit and consumer
+  /** A batch is committed when it is this old, this long or this large. */
+  commitAgeMsMax: 100,
+  commitUrlsMax: 512,
+  commitBytesMax: 16 * MB,
+  /** Outcomes that wait for the next commit; one more and results stay in their slots. */
+  commitQueueUrlsMax: 1_024,
+  /** Pages handed to the consumer, or waiting for it, and not acknowledged. */
+  pagesUnackedMax: 256,
+  /** Calls of add(): URLs taken into one commit; the caller waits for it. */
+  addUrlsPerCommitMax: 2_000,
+
+  // Scheduling
+  /** Hosts with work that are in memory; the others wait in the store. */
+  hostsActiveMax: 100_000,
+  /** URLs of one host claimed ahead. */
+  claimUrlsPerHost: 8,
+  hostRestsMax: 16,
+
+  // Files
+  /** A WARC file is closed and a new one begun. The WARC guidelines recommend 1 GB. */
+  warcFileBytesMax: 1024 * MB,
+  /** How long a start waits for a dying owner of the directory. */
+  lockWaitMs: 5_000,
+  controlMessageBytesMax: 64 * KB,
+  /** SIGINT to exit, all included. */
+  stopMsMax: 2_000,
+} as const
+
+invariant(limits.commitQueueUrlsMax >= limits.commitUrlsMax, 'a whole batch fits into the commit queue')
+invariant(limits.pagesUnackedMax <= limits.commitQueueUrlsMax, 'what the consumer holds can be committed at once')
+invariant(limits.backoffMsMin < limits.backoffMsMax, 'back-off has room to grow')
+invariant(limits.metaBytesMax > 2 * limits.urlBytesMax, 'a URL and its referrer fit into a slot')
+invariant(limits.slotsMin >= 2, 'one slot can be filled while another is parsed')
+invariant(limits.dnsTtlMsMin < limits.dnsTtlMsMax, 'a look-up lives for a while')

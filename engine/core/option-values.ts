@@ -1,0 +1,150 @@
+/**
+ * How the value of an option is read, from a text of the command line or from a value of the library. Every refusal
+ * names the option, what was expected and what was given. Leaf module.
+ */
+import { isIP } from 'node:net'
+import { SluiceError } from './errors.ts'
+
+export type OptionType =
+  | 'string' | 'boolean' | 'integer' | 'duration' | 'size' | 'choice' | 'choices'
+  | 'patterns' | 'concurrency' | 'cidrs' | 'resolve' | 'tail'
+
+interface ValueSpec {
+  readonly type: OptionType
+  readonly min?: number
+  readonly max?: number
+  readonly choices?: readonly string[]
+}
+
+/** What an option takes, for `--help` and for messages. */
+export function metavar(spec: ValueSpec): string {
+  switch (spec.type) {
+    case 'boolean': return ''
+    case 'integer': return 'N'
+    case 'duration': return 'DURATION'
+    case 'size': return 'SIZE'
+    case 'choice': return (spec.choices ?? []).join('|')
+    case 'choices': return (spec.choices ?? []).join(',')
+    case 'patterns': return 'REGEX'
+    case 'concurrency': return 'START:FLOOR:CEILING'
+    case 'cidrs': return 'CIDR'
+    case 'resolve': return 'HOST=IP'
+    case 'tail': return 'wait|park|DURATION'
+    default: return 'TEXT'
+  }
+}
+
+const expectations: Readonly<Record<OptionType, string>> = {
+  string: 'a text', boolean: 'true or false', integer: 'a whole number',
+  duration: 'a duration such as 500ms, 2s, 5m or 1h', size: 'a size such as 250KB or 1MB',
+  choice: 'one of the choices', choices: 'one or more of the choices, with commas', patterns: 'a regular expression',
+  concurrency: 'three whole numbers START:FLOOR:CEILING with FLOOR <= START <= CEILING',
+  cidrs: 'an address range such as 10.0.0.0/8 or fd00::/8', resolve: 'HOST=IP', tail: 'wait, park or a duration',
+}
+
+function refuse(name: string, spec: ValueSpec, given: unknown, expected = expectations[spec.type]): never {
+  const choices = spec.choices === undefined ? '' : ` (${spec.choices.join(', ')})`
+  const text = typeof given === 'string' ? JSON.stringify(given) : (JSON.stringify(given) ?? String(given))
+  throw new SluiceError('bad_option', `${name}: expected ${expected}${choices}, given ${text.slice(0, 200)}`)
+}
+
+const DURATION_UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 }
+const SIZE_UNITS: Readonly<Record<string, number>> = { B: 1, KB: 1_024, MB: 1_048_576, GB: 1_073_741_824 }
+
+/** `500ms`, `2s`, `5m`, `1h`, `0`; undefined when it is none. */
+export function parseDuration(text: string): number | undefined {
+  if (text === '0') return 0
+  const match = /^(\d+(?:\.\d+)?)(ms|s|m|h)$/.exec(text)
+  return match === null ? undefined : Number(match[1]) * DURATION_UNITS[match[2]!]!
+}
+
+/** `250KB`, `1MB`, `4096`; 1 KB = 1,024 bytes; undefined when it is none. */
+export function parseSize(text: string): number | undefined {
+  const match = /^(\d+(?:\.\d+)?)(B|KB|MB|GB)?$/i.exec(text)
+  return match === null ? undefined : Math.floor(Number(match[1]) * SIZE_UNITS[(match[2] ?? 'B').toUpperCase()]!)
+}
+
+function parseNumber(name: string, spec: ValueSpec, given: unknown, read: (text: string) => number | undefined): number {
+  const value = typeof given === 'string' ? read(given) : given
+  if (typeof value !== 'number' || Number.isNaN(value)) refuse(name, spec, given)
+  const { min = Number.NEGATIVE_INFINITY, max = Number.POSITIVE_INFINITY } = spec
+  if (value < min || value > max) refuse(name, spec, given, `${expectations[spec.type]} from ${min} to ${max}`)
+  return value
+}
+
+function readInteger(text: string): number | undefined {
+  return /^\d{1,15}$/.test(text) ? Number(text) : undefined
+}
+
+function parseList(name: string, spec: ValueSpec, given: unknown, check: (item: string) => boolean): readonly string[] {
+  const items = typeof given === 'string' ? [given] : given
+  if (!Array.isArray(items)) refuse(name, spec, given)
+  for (const item of items) if (typeof item !== 'string' || !check(item)) refuse(name, spec, item)
+  return Object.freeze([...items as string[]])
+}
+
+function isPattern(text: string): boolean {
+  try {
+    return new RegExp(text, 'u').source !== ''
+  } catch {
+    return false
+  }
+}
+
+function isCidr(text: string): boolean {
+  const [address = '', bits, ...rest] = text.split('/')
+  const version = isIP(address)
+  if (version === 0 || rest.length > 0) return false
+  return bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (version === 4 ? 32 : 128))
+}
+
+function parseConcurrency(name: string, spec: ValueSpec, given: unknown): unknown {
+  const parts = typeof given === 'string'
+    ? given.split(':').map((part) => readInteger(part) ?? Number.NaN)
+    : Object.values({ start: 0, floor: 0, ceiling: 0, ...(given as object) })
+  const [start, floor, ceiling] = parts as number[]
+  const fits = parts.length === 3 && parts.every((part) => Number.isInteger(part))
+    && floor! >= 1 && floor! <= start! && start! <= ceiling! && ceiling! <= 10_000
+  if (!fits) refuse(name, spec, given)
+  return Object.freeze({ start, floor, ceiling })
+}
+
+function parseResolve(name: string, spec: ValueSpec, given: unknown): unknown {
+  const entries = typeof given === 'string' || Array.isArray(given)
+    ? [given].flat().map((pair) => String(pair).split('='))
+    : Object.entries(given as object)
+  const map: Record<string, string> = {}
+  for (const [host, address, ...rest] of entries) {
+    if (host === undefined || host === '' || isIP(String(address)) === 0 || rest.length > 0) refuse(name, spec, [host, address].join('='))
+    map[host.toLowerCase()] = String(address)
+  }
+  return Object.freeze(map)
+}
+
+/** Reads one value. Throws `bad_option`. */
+export function parseValue(name: string, spec: ValueSpec, given: unknown): unknown {
+  switch (spec.type) {
+    case 'string': return typeof given === 'string' && given !== '' ? given : refuse(name, spec, given)
+    case 'boolean': return typeof given === 'boolean' ? given : refuse(name, spec, given)
+    case 'integer': {
+      const value = parseNumber(name, spec, given, readInteger)
+      return Number.isInteger(value) || value === spec.max ? value : refuse(name, spec, given)
+    }
+    case 'duration': return parseNumber(name, spec, given, parseDuration)
+    case 'size': return parseNumber(name, spec, given, parseSize)
+    case 'choice': return (spec.choices ?? []).includes(given as string) ? given : refuse(name, spec, given)
+    case 'choices': {
+      const items = typeof given === 'string' ? given.split(',') : given
+      return parseList(name, spec, items, (item) => (spec.choices ?? []).includes(item))
+    }
+    case 'patterns': return parseList(name, spec, given, isPattern)
+    case 'concurrency': return parseConcurrency(name, spec, given)
+    case 'cidrs': return parseList(name, spec, given, isCidr)
+    case 'resolve': return parseResolve(name, spec, given)
+    case 'tail': {
+      if (given === 'wait') return Number.POSITIVE_INFINITY
+      return given === 'park' ? 0 : parseNumber(name, spec, given, parseDuration)
+    }
+    default: return spec.type satisfies never
+  }
+}

@@ -1,0 +1,109 @@
+/**
+ * Every option of a crawl, in one table: type, default, range, meaning. The library's `open` and `run`, the command
+ * line, its `--help` and the README's list all come from here. Options are resolved once; unknown keys are refused,
+ * and the result is frozen. Leaf module.
+ */
+import { limits } from './limits.ts'
+import { parseValue, type OptionType } from './option-values.ts'
+import { SluiceError } from './errors.ts'
+
+export interface OptionSpec<T> {
+  readonly type: OptionType
+  readonly default: T
+  /** Flag of the command line; absent: library only. */
+  readonly flag?: string
+  readonly short?: string
+  readonly min?: number
+  readonly max?: number
+  readonly choices?: readonly string[]
+  /** Kept with the crawl: on continuing, the stored value is used unless another is given. */
+  readonly stored: boolean
+  readonly help: string
+}
+
+function option<T>(spec: OptionSpec<T>): OptionSpec<T> {
+  return spec
+}
+
+export type Scope = 'host' | 'domain' | 'any'
+export type Politeness = 'host' | 'domain' | 'ip'
+export type Format = 'jsonl' | 'warc'
+export interface Concurrency { readonly start: number; readonly floor: number; readonly ceiling: number }
+
+/** Options that belong to the crawl directory. */
+export const crawlOptions = {
+  dir: option<string>({ type: 'string', default: './crawl', flag: '--dir', stored: false, help: 'crawl directory' }),
+  scope: option<Scope>({ type: 'choice', choices: ['host', 'domain', 'any'], default: 'host', flag: '--scope', stored: true, help: "which links are followed: those to the seeds' hosts, to their registrable domains, or any" }),
+  include: option<readonly string[]>({ type: 'patterns', default: [], flag: '--include', stored: true, help: 'follow only links that match this regular expression; repeatable, one match is enough' }),
+  exclude: option<readonly string[]>({ type: 'patterns', default: [], flag: '--exclude', stored: true, help: 'never follow links that match this regular expression; repeatable' }),
+  maxDepth: option<number>({ type: 'integer', min: 0, max: limits.depthMax, default: limits.depthMax, flag: '--max-depth', stored: true, help: 'follow links this many steps from a seed' }),
+  userAgent: option<string>({ type: 'string', default: 'Sluice/0.1 (+https://www.npmjs.com/package/sluice)', flag: '--user-agent', stored: true, help: 'name sent with every request and looked for in robots.txt; a contact address is expected' }),
+  politeness: option<Politeness>({ type: 'choice', choices: ['host', 'domain', 'ip'], default: 'host', flag: '--politeness', stored: true, help: 'what the delay is counted for' }),
+  delayMs: option<number>({ type: 'duration', min: 0, max: 3_600_000, default: 1_000, flag: '--delay', stored: true, help: 'least time between two starts on one host, domain or address' }),
+  concurrency: option<Concurrency>({ type: 'concurrency', default: { start: 4, floor: 1, ceiling: 32 }, flag: '--concurrency', stored: true, help: 'requests at once to a host, START:FLOOR:CEILING; adapts between floor and ceiling' }),
+  retries: option<number>({ type: 'integer', min: 0, max: 100, default: 2, flag: '--retries', stored: true, help: 'further tries of a URL after a failure that may pass' }),
+  timeoutMs: option<number>({ type: 'duration', min: 100, max: 3_600_000, default: 30_000, flag: '--timeout', stored: true, help: 'deadline of one fetch: look-up, connection, headers and body together' }),
+  maxBodyBytes: option<number>({ type: 'size', min: 1_024, max: 32 * 1_048_576, default: 250 * 1_024, flag: '--max-body', stored: true, help: 'read this much of a page, decoded; the rest is cut and marked' }),
+  connections: option<number>({ type: 'integer', min: 1, max: 10_000, default: 128, flag: '--connections', stored: false, help: 'requests at once in all' }),
+  threads: option<number>({ type: 'integer', min: 1, max: 256, default: 0, flag: '--threads', stored: false, help: 'parse workers; default: one less than the machine has processors, at least one' }),
+  format: option<readonly Format[]>({ type: 'choices', choices: ['jsonl', 'warc'], default: ['jsonl'], flag: '--format', stored: true, help: 'what is written: jsonl (page records), warc (the responses themselves), or both with a comma' }),
+  extract: option<string | undefined>({ type: 'string', default: undefined, flag: '--extract', stored: true, help: 'module whose default export makes a record of each page, run in the parse workers' }),
+  tailMs: option<number>({ type: 'tail', min: 0, default: 600_000, flag: '--tail', stored: false, help: 'when all that is left is waiting: wait for it, park what waits longer than this (park: at once), and end' }),
+  allowAddress: option<readonly string[]>({ type: 'cidrs', default: [], flag: '--allow-address', stored: true, help: 'connect to these addresses although they are private or local, as CIDR; repeatable' }),
+  resolve: option<Readonly<Record<string, string>>>({ type: 'resolve', default: {}, flag: '--resolve', stored: true, help: 'HOST=IP: use this address for a host; @FILE: lines of a hosts file; repeatable' }),
+  ca: option<string | undefined>({ type: 'string', default: undefined, flag: '--ca', stored: true, help: 'file with certificates of authorities to trust besides the usual ones (PEM)' }),
+  insecure: option<boolean>({ type: 'boolean', default: false, flag: '--insecure', stored: true, help: 'accept every certificate' }),
+} as const
+
+/** Options of one run. */
+export const runOptions = {
+  maxPages: option<number>({ type: 'integer', min: 1, max: Number.MAX_SAFE_INTEGER, default: Number.POSITIVE_INFINITY, flag: '--max-pages', stored: false, help: 'end this run after as many pages (answers of servers); never exceeded' }),
+  maxTimeMs: option<number>({ type: 'duration', min: 1, max: Number.MAX_SAFE_INTEGER, default: Number.POSITIVE_INFINITY, flag: '--max-time', stored: false, help: 'end this run after this time' }),
+  maxBytes: option<number>({ type: 'size', min: 1, max: Number.MAX_SAFE_INTEGER, default: Number.POSITIVE_INFINITY, flag: '--max-bytes', stored: false, help: 'end this run when as many bytes of pages were received' }),
+} as const
+
+type Value<S> = S extends OptionSpec<infer T> ? T : never
+type Resolved<Table> = { readonly [K in keyof Table]: Value<Table[K]> }
+/** What a caller may give: a value, or the text that the command line takes (`'2s'`, `'250KB'`, `'4:1:32'`). */
+type Given<Table> = { readonly [K in keyof Table]?: Value<Table[K]> | string | undefined }
+
+export type CrawlOptions = Resolved<typeof crawlOptions>
+export type CrawlOptionsGiven = Given<typeof crawlOptions>
+export type RunLimits = Resolved<typeof runOptions>
+export type RunLimitsGiven = Given<typeof runOptions>
+
+type Table = Readonly<Record<string, OptionSpec<unknown>>>
+
+function resolve(table: Table, given: Readonly<Record<string, unknown>>, stored: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
+  for (const name of Object.keys(given)) {
+    if (!Object.hasOwn(table, name)) {
+      throw new SluiceError('bad_option', `unknown option ${JSON.stringify(name)}; known are ${Object.keys(table).join(', ')}`)
+    }
+  }
+  const values: Record<string, unknown> = {}
+  for (const [name, spec] of Object.entries(table)) {
+    if (given[name] !== undefined) values[name] = parseValue(spec.flag ?? name, spec, given[name])
+    else if (spec.stored && stored[name] !== undefined) values[name] = parseValue(spec.flag ?? name, spec, stored[name])
+    else values[name] = spec.default
+  }
+  return Object.freeze(values)
+}
+
+/** Resolves the options of a crawl. Throws `bad_option` for an unknown name or a value out of its range. */
+export function resolveCrawlOptions(given: CrawlOptionsGiven, stored: Readonly<Record<string, unknown>> = {}): CrawlOptions {
+  return resolve(crawlOptions, given, stored) as CrawlOptions
+}
+
+/** Resolves the limits of a run. Throws `bad_option` likewise. */
+export function resolveRunLimits(given: RunLimitsGiven): RunLimits {
+  return resolve(runOptions, given, {}) as RunLimits
+}
+
+/** The options that are kept with the crawl. */
+export function storedOptions(options: CrawlOptions): Readonly<Record<string, unknown>> {
+  const kept: Record<string, unknown> = {}
+  for (const [name, spec] of Object.entries(crawlOptions)) {
+    if (spec.stored) kept[name] = options[name as keyof CrawlOptions]
+  }
+  return kept
+}

@@ -1,0 +1,253 @@
+/**
+ * The records that travel through the engine, and the words for them. Leaf module: imports nothing, runs anywhere.
+ *
+ * Glossary
+ *   frontier   every URL that was discovered and has no outcome yet; on disk, the only unbounded place
+ *   seed       a URL given by the user; depth 0
+ *   outlink    a URL found in a page; depth of the page plus one (a redirect's target keeps the depth)
+ *   origin     scheme, host and port; keys robots verdicts, connections and TLS
+ *   host       the host name; keys queue, limiter and counts
+ *   unit       host, registrable domain or IP address, as the operator chose; keys the politeness clocks
+ *   key        the canonical form of a URL, used to tell whether two URLs are one; never requested
+ *   fingerprint  the first 128 bits of SHA-256 of the key
+ *   claim      to take URLs of a host out of the frontier into memory; their rows stay on disk
+ *   lease      a claimed URL while it is being fetched; a memory of the process, never stored
+ *   outcome    what became of a URL; there is one terminal outcome for each
+ *   slot       one place of the page ring in shared memory: a fetched page, and later its result
+ *   fill, take, release  what happens to a slot: the fetcher fills, a worker takes, the main thread releases
+ *   turn       one Piscina task: a worker takes pages until none is left or its time is up
+ *   commit     one transaction: outcomes, outlinks, host records, sink lengths and counters together
+ *   sink       a file of results (JSONL, WARC) whose committed length is part of the commit
+ */
+
+/** The state of a discovered URL, as stored in its `seen` row. They sum to `discovered` after every commit. */
+export type UrlState = 'pending' | 'done' | 'failed' | 'dropped' | 'excluded'
+
+/** Each terminal outcome and the state that it puts the URL in. The only place where the two are related. */
+export const stateOfOutcome = {
+  /** The server answered 2xx and the page was read. */
+  ok: 'done',
+  /** The server answered 3xx; the target is a URL of its own. */
+  redirect: 'done',
+  /** The server answered 4xx or 5xx, for the last time. */
+  http_error: 'done',
+  /** No usable answer; `code` says why. */
+  failed: 'failed',
+  /** robots.txt does not allow it. */
+  robots_denied: 'excluded',
+  /** The operator excluded the host after the URL was queued. */
+  excluded: 'excluded',
+  /** Shed on purpose; `code` says by which rule. */
+  dropped: 'dropped',
+} as const satisfies Record<string, Exclude<UrlState, 'pending'>>
+
+export type Outcome = keyof typeof stateOfOutcome
+
+/** Sums over the whole crawl, stored in every commit: discovered = pending + done + failed + dropped + excluded. */
+export interface Counters {
+  readonly discovered: number
+  readonly pending: number
+  readonly done: number
+  readonly failed: number
+  readonly dropped: number
+  readonly excluded: number
+  /** URLs with a stored answer of a server: outcomes ok, redirect and http_error. */
+  readonly pages: number
+  /** Payload bytes received for those pages, as they came over the wire. */
+  readonly wireBytes: number
+  /** Decoded bytes of those pages. */
+  readonly bodyBytes: number
+  /** Tries after the first one. */
+  readonly retries: number
+  /** Links that were never admitted, by reason; they have no row and are outside the sum. */
+  readonly refused: Readonly<Record<RefusalReason, number>>
+}
+
+/** Why a link found in a page never became a URL of the crawl. */
+export const refusalReasons = ['invalid', 'scheme', 'too_long', 'scope', 'pattern', 'depth', 'too_many', 'excluded_host'] as const
+export type RefusalReason = (typeof refusalReasons)[number]
+
+/** A URL in the frontier. `row` is the store's own name of the queue row; nobody else looks inside. */
+export interface QueuedUrl {
+  readonly row: Uint8Array
+  readonly host: string
+  /** Order of arrival over the whole crawl; unique, so it names the URL in sets of leased ones. */
+  readonly sequence: number
+  readonly fingerprint: Uint8Array
+  readonly url: string
+  readonly depth: number
+  /** 0 is first. */
+  readonly priority: number
+  /** Fetches that were charged to this URL so far. */
+  readonly attempts: number
+  readonly referrer?: string
+  /** The redirects that led here, first hop first. */
+  readonly redirectedFrom?: readonly string[]
+}
+
+/** A URL on its way into the frontier, from the user or from a page. */
+export interface NewUrl {
+  readonly url: string
+  readonly host: string
+  readonly fingerprint: Uint8Array
+  readonly depth: number
+  readonly priority: number
+  readonly referrer?: string
+  readonly redirectedFrom?: readonly string[]
+}
+
+/** Outlinks of one page as the worker wrote them: strings are made only for those that are asked for. */
+export interface LinkList {
+  readonly count: number
+  /** 16 bytes; a view, valid as long as the list. */
+  fingerprint(index: number): Uint8Array
+  /** The first 64 bits of SHA-256 of the host name; a view of 8 bytes. */
+  hostHash(index: number): Uint8Array
+  url(index: number): string
+  isRedirect(index: number): boolean
+}
+
+export const noLinks: LinkList = {
+  count: 0,
+  fingerprint: () => { throw new RangeError('an empty list has no links') },
+  hostHash: () => { throw new RangeError('an empty list has no links') },
+  url: () => { throw new RangeError('an empty list has no links') },
+  isRedirect: () => false,
+}
+
+/** Milliseconds of the parts of a fetch; a part that did not happen (a kept connection has no TLS handshake) is absent. */
+export interface Timings {
+  readonly dnsMs?: number
+  readonly connectMs?: number
+  readonly tlsMs?: number
+  readonly ttfbMs?: number
+  readonly totalMs?: number
+  readonly parseMs?: number
+}
+
+export interface TlsFacts {
+  readonly version: string
+  readonly cipher: string
+  readonly resumed: boolean
+}
+
+/** What the fetcher knows of a response: it travels with the body to the worker, which makes the page record from it. */
+export interface PageMeta {
+  readonly url: string
+  readonly depth: number
+  readonly attempts: number
+  readonly referrer?: string
+  readonly redirectedFrom?: readonly string[]
+  readonly status: number
+  readonly statusText: string
+  readonly fetchedAtMs: number
+  readonly contentType?: string
+  readonly contentEncoding?: string
+  /** The Location header as sent, for a 3xx answer. */
+  readonly location?: string
+  readonly etag?: string
+  readonly lastModified?: string
+  readonly robotsTag?: string
+  readonly ip?: string
+  readonly tls?: TlsFacts
+  readonly timings: Timings
+  /** The body was cut at the limit of wire bytes. */
+  readonly truncated: boolean
+  /** False when the page's outlinks would be too deep: they are counted as refused and not reported. */
+  readonly followLinks: boolean
+}
+
+/** A complete response in the fetcher's own memory, ready to be copied into a slot. */
+export interface FetchedPage {
+  readonly meta: PageMeta
+  /** `Name: value` lines as received, each ended by CRLF, without the status line. */
+  readonly headerBlock: Uint8Array
+  /** The payload as received (content coding untouched, transfer coding removed), in arrival order. */
+  readonly body: readonly Uint8Array[]
+  readonly bodyBytes: number
+}
+
+/** Where a page's WARC response record lies. `file` counts the WARC files of the crawl, see `warcFileName`. */
+export interface WarcPlace {
+  readonly file: number
+  readonly offset: number
+  readonly length: number
+}
+
+/** What a parse worker found in one page. */
+export interface ParsedResult {
+  readonly outcome: 'ok' | 'redirect' | 'http_error' | 'failed'
+  /** A failure code; present when the outcome is failed. */
+  readonly code?: string
+  /** Decoded bytes read. */
+  readonly bodyBytes: number
+  /** The first 128 bits of SHA-256 of the decoded body; absent without a body. */
+  readonly contentHash?: Uint8Array
+  readonly links: LinkList
+  readonly refused: Readonly<Record<RefusalReason, number>>
+  /** The page record as UTF-8 JSON without its closing brace: the commit adds `newLinks` and closes it. */
+  readonly line: Uint8Array
+  readonly warc?: WarcPlace
+}
+
+/** One line of `pages-*.jsonl`. Missing facts are absent, never null or empty. */
+export interface PageRecord {
+  readonly url: string
+  /** On a hop's record: where it points. */
+  readonly redirectTo?: string
+  /** On the target's record: the chain that led to it. */
+  readonly redirectedFrom?: readonly string[]
+  readonly status?: number
+  readonly outcome: Outcome
+  /** Failure code, see the failure table. */
+  readonly code?: string
+  /** ISO 8601, when the request was sent. */
+  readonly fetchedAt: string
+  readonly depth: number
+  readonly referrer?: string
+  /** Fetches made for this URL, this one included. */
+  readonly attempts: number
+  readonly contentType?: string
+  readonly charset?: string
+  /** Decoded bytes. */
+  readonly bytes?: number
+  /** Payload bytes as received. */
+  readonly wireBytes?: number
+  /** True when the body was cut at a limit. */
+  readonly truncated?: true
+  readonly title?: string
+  readonly lang?: string
+  readonly canonical?: string
+  readonly robots?: { readonly noindex?: true; readonly nofollow?: true }
+  /** Distinct http and https addresses that the page links to. */
+  readonly links?: number
+  /** Those among them that were new to the crawl. */
+  readonly newLinks?: number
+  /** First 128 bits of SHA-256 of the decoded body, hexadecimal. */
+  readonly hash?: string
+  /** Much script and hardly any text: the page is probably built in the browser. */
+  readonly needsJs?: true
+  readonly etag?: string
+  readonly lastModified?: string
+  readonly ip?: string
+  readonly tls?: TlsFacts
+  readonly timings?: Timings
+  readonly warc?: { readonly file: string; readonly offset: number }
+  /** What the extractor returned. */
+  readonly record?: unknown
+}
+
+/** A proof that a URL is queued or done; used in workers to spare the commit a look-up. It never guesses. */
+export interface Known {
+  has(fingerprint: Uint8Array): boolean
+}
+
+/** Where a worker appends the pages that it read, one WARC record pair each. */
+export interface PageSink {
+  append(page: { meta: PageMeta; headerBlock: Uint8Array; body: Uint8Array }): WarcPlace
+}
+
+/** Name of a WARC file inside the crawl directory. */
+export function warcFileName(file: number): string {
+  return `warc/sluice-${String(file).padStart(6, '0')}.warc.gz`
+}

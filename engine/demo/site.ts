@@ -1,0 +1,175 @@
+/**
+ * The demonstration web: many hosts full of linked pages, as a pure function of (seed, URL). Nothing is stored per
+ * page, so a server, a test and a benchmark in three processes agree about every page without talking.
+ *
+ * Invariant: every page of `allPages` can be reached from the seeds through pages that answer well (see layout.ts).
+ * No I/O; any thread.
+ */
+import { Layout } from './layout.ts'
+import { mix, normal, share } from './random.ts'
+import { hopPath, pageIndex, pagePath, privateIndex, privatePath, splitHop } from './paths.ts'
+import { blockLinks, navLinks, ownLinks } from './links.ts'
+import { faults, type Coding, type Fault, type Link, type Page } from './types.ts'
+
+export interface SiteOptions {
+  readonly scheme: 'http' | 'https'
+  readonly port: number
+  readonly hosts: number
+  /** Pages in the whole web. */
+  readonly pages: number
+  readonly seed: number
+  /** Share of all pages that are faulty, 0 to 1; above the share of leaves (about 7/8) it has no further effect. */
+  readonly faultShare: number
+  /** Factor on the size of made pages. */
+  readonly sizeScale: number
+  /** `made`: bodies of this web's own. `given`: a block of links is added to bodies from a folder. */
+  readonly bodies: 'made' | 'given'
+}
+
+/** Decoded sizes of pages on the web: log-normal; median and mean as in HTTP Archive's sample of HTML bodies. */
+const bytesMedian = 138 * 1024
+const bytesMean = 242 * 1024
+const bytesSigma = Math.sqrt(2 * Math.log(bytesMean / bytesMedian))
+const bytesMin = 2 * 1024
+const bytesMax = Math.floor(2.6 * 1024 * 1024)
+
+/** From this size on a page carries its host's navigation; smaller ones would be nothing else. */
+const navBytesMin = 24 * 1024
+
+/** Hops between the first URL of a redirect chain and its target. */
+export const chainHops = 2
+
+export class Site {
+  readonly options: SiteOptions
+  readonly layout: Layout
+
+  constructor(options: SiteOptions) {
+    this.options = options
+    this.layout = new Layout(options.hosts, options.pages, options.seed)
+  }
+
+  /** The front page of the first host: the trees lead from it to every page. */
+  seeds(): string[] {
+    return [this.origin(0) + '/']
+  }
+
+  origin(host: number): string {
+    return `${this.options.scheme}://${this.authority(host)}`
+  }
+
+  /** Name with port, the port left out where the scheme implies it, as URLs are written. */
+  authority(host: number): string {
+    const { scheme, port } = this.options
+    const implied = port === (scheme === 'https' ? 443 : 80)
+    return this.layout.hostName(host) + (implied ? '' : `:${port}`)
+  }
+
+  /** The page that a URL names, its fragment aside; undefined when the web has none there. */
+  pageAt(url: string): Page | undefined {
+    if (!URL.canParse(url)) return undefined
+    const { hostname, pathname, search } = new URL(url)
+    return this.find(hostname, pathname + search)
+  }
+
+  /** `pageAt` for what a request carries: a host name and a path with its query. */
+  find(host: string, path: string): Page | undefined {
+    const { seed } = this.options
+    const hostIndex = this.layout.hostIndex(host)
+    if (hostIndex < 0) return undefined
+    const privateAt = privateIndex(seed, hostIndex, path)
+    if (privateAt >= 0) return this.privatePage(hostIndex, privateAt)
+    const parts = splitHop(path)
+    const index = pageIndex(seed, hostIndex, parts.path)
+    if (index < 0 || index >= this.layout.size(hostIndex)) return undefined
+    const page = this.page(hostIndex, index)
+    if (parts.hop === 0) return page
+    return page.fault === 'redirect_chain' ? { ...page, kind: 'hop', hop: parts.hop, path, url: this.origin(hostIndex) + path } : undefined
+  }
+
+  page(hostIndex: number, index: number): Page {
+    const path = pagePath(this.options.seed, hostIndex, index)
+    const hash = mix(this.options.seed, hostIndex, index)
+    return {
+      url: this.origin(hostIndex) + path, host: this.layout.hostName(hostIndex), hostIndex, path, kind: 'page', index, hop: 0,
+      bytesTarget: Math.round(pageBytes(hash) * this.options.sizeScale),
+      coding: preferredCoding(hash),
+      fault: this.#faultOf(hostIndex, index, hash),
+    }
+  }
+
+  privatePage(hostIndex: number, index: number): Page {
+    const path = privatePath(this.options.seed, hostIndex, index)
+    return {
+      url: this.origin(hostIndex) + path, host: this.layout.hostName(hostIndex), hostIndex, path, kind: 'private', index, hop: 0,
+      bytesTarget: bytesMin, coding: 'gzip', fault: 'none',
+    }
+  }
+
+  /** Every page that robots.txt allows, faulty ones included, host by host. */
+  *allPages(): Generator<Page, void, undefined> {
+    for (let host = 0; host < this.layout.hosts; host++) yield* this.hostPages(host)
+  }
+
+  *hostPages(host: number): Generator<Page, void, undefined> {
+    const size = this.layout.size(host)
+    for (let index = 0; index < size; index++) yield this.page(host, index)
+  }
+
+  /** What robots.txt forbids to a crawler that it does not name. */
+  robotsDisallowed(url: string): boolean {
+    return /^\/(private|cgi-bin)\//.test(new URL(url).pathname)
+  }
+
+  /** Links of the page's own part, in order; the navigation follows them in the document. */
+  ownLinks(page: Page): readonly Link[] {
+    if (page.kind === 'hop') return []
+    return this.options.bodies === 'given' ? blockLinks(this, page) : ownLinks(this, page)
+  }
+
+  navLinks(host: number): readonly Link[] {
+    return navLinks(this, host)
+  }
+
+  hasNav(page: Page): boolean {
+    return this.options.bodies === 'made' && page.kind === 'page' && page.bytesTarget >= navBytesMin
+  }
+
+  /**
+   * Absolute http(s) URLs of a page's links (`<a href>`), in document order, repetitions and fragments kept. In a web
+   * of given bodies: those of the added block. A faulty page that answers no document has none.
+   */
+  linksOf(page: Page): string[] {
+    if (page.fault !== 'none') return []
+    const links = this.hasNav(page) ? [...this.ownLinks(page), ...this.navLinks(page.hostIndex)] : this.ownLinks(page)
+    return links.filter((link) => link.url !== '').map((link) => link.url)
+  }
+
+  /** Where a redirecting page leads: to its parent in the tree, which always answers and is linked from elsewhere. */
+  redirectTarget(page: Page): string {
+    if (page.fault === 'redirect_self') return page.url
+    if (page.fault === 'redirect_chain' && page.hop < chainHops) {
+      const start = this.page(page.hostIndex, page.index)
+      return this.origin(page.hostIndex) + hopPath(start.path, page.hop + 1)
+    }
+    return this.page(page.hostIndex, this.layout.parent(page.index)).url
+  }
+
+  #faultOf(host: number, index: number, hash: number): Fault | 'none' {
+    const { faultShare } = this.options
+    if (faultShare === 0 || !this.layout.isLeaf(host, index)) return 'none'
+    const shareOfLeaves = faultShare * this.layout.size(host) / this.layout.leaves(host)
+    if (share(hash, 3) >= shareOfLeaves) return 'none'
+    return faults[mix(hash, 4) % faults.length]!
+  }
+}
+
+function pageBytes(hash: number): number {
+  const bytes = bytesMedian * Math.exp(bytesSigma * normal(share(hash, 1), share(hash, 2)))
+  return Math.min(bytesMax, Math.max(bytesMin, bytes))
+}
+
+/** On the web most HTML comes as gzip, a part as brotli, some as it is. */
+function preferredCoding(hash: number): Coding {
+  const roll = share(hash, 5)
+  return roll < 0.7 ? 'gzip' : roll < 0.9 ? 'br' : 'identity'
+}

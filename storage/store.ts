@@ -1,0 +1,132 @@
+/**
+ * The contract of the frontier: what the engine may ask of the place that lasts. One implementation lives in
+ * `storage/lmdb/`; `test/contract/store.ts` runs against every implementation. Main thread.
+ *
+ * The lease, in prose. `claim` reads URLs of a host and leaves their rows where they are: that a URL is being fetched
+ * is known to the process alone. A row leaves the queue only in the commit that stores the URL's outcome and its
+ * links. So a process that dies at any moment loses no URL and repeats at most those in flight, and the next start
+ * can claim them at once, because there is no lock on disk to wait for.
+ *
+ * One commit at a time: `commit` may be called again only when the last one has resolved, so that everything it reads
+ * is what the last one wrote, and dedupe is exact without conditional writes.
+ */
+import type { Counters, LinkList, NewUrl, Outcome, QueuedUrl, RefusalReason } from '../engine/core/types.ts'
+
+/** A URL that has its outcome. */
+export interface EndedUrl {
+  readonly url: QueuedUrl
+  readonly outcome: Outcome
+  readonly code?: string
+  /** Facts for the `pages` row; absent when no server answered. */
+  readonly page?: PageRow
+  /** Enter the frontier with the depth of `url` plus one and that depth as priority; a redirect keeps depth and priority and gets the chain. */
+  readonly links: LinkList
+  readonly refused?: Readonly<Partial<Record<RefusalReason, number>>>
+  /** The page record as UTF-8 JSON without its closing brace. The commit adds `newLinks` (when there were links) and closes it. */
+  readonly line: Uint8Array
+  readonly wireBytes: number
+  readonly bodyBytes: number
+}
+
+/** What is remembered of a page, under its fingerprint. */
+export interface PageRow {
+  readonly url: string
+  readonly status: number
+  readonly outcome: Outcome
+  readonly code?: string
+  readonly fetchedAtMs: number
+  readonly contentHash?: Uint8Array
+  readonly etag?: string
+  readonly lastModified?: string
+}
+
+/** A URL that goes back to its host's queue: it becomes claimable at `notBeforeMs` (wall clock). */
+export interface DeferredUrl {
+  readonly url: QueuedUrl
+  readonly attempts: number
+  readonly notBeforeMs: number
+  /** Counts as a retry in the sums. */
+  readonly retry: boolean
+}
+
+/** What is remembered of a host. Times are wall clock. */
+export interface HostRecord {
+  readonly name: string
+  /** Rows of the host in the queue. Kept by the store; a value given in an update is ignored. */
+  readonly pending: number
+  readonly excluded?: true
+  readonly robots?: RobotsVerdict
+  readonly limit?: number
+  readonly crawlDelayMs?: number
+  readonly notBeforeMs?: number
+  /** Failures of the host in a row, and the code of the last one; given up when it reaches its maximum. */
+  readonly failures?: number
+  readonly failureCode?: string
+}
+
+/** One robots.txt verdict, stored with its host under the origin. */
+export interface RobotsVerdict {
+  /** Origins (scheme and port may differ) to the rules that apply to us there. */
+  readonly [origin: string]: {
+    readonly rule: 'allow' | 'disallow' | 'rules'
+    /** Lines for our group, only with rule `rules`. */
+    readonly text?: string
+    readonly crawlDelayMs?: number
+    readonly status?: number
+    readonly expiresAtMs: number
+  }
+}
+
+export interface CommitBatch {
+  readonly ended: readonly EndedUrl[]
+  readonly deferred: readonly DeferredUrl[]
+  readonly added: readonly NewUrl[]
+  readonly hosts: readonly (Partial<HostRecord> & { readonly name: string })[]
+  /** New names of the scope (hosts or registrable domains of seeds). */
+  readonly scope: readonly string[]
+  /** WARC files (by number) and the length that holds every page of this batch. */
+  readonly warcLengths: ReadonlyMap<number, number>
+}
+
+export interface CommitResult {
+  readonly commitNumber: number
+  /** Hosts that have more claimable rows than before, among them those that are new. */
+  readonly hostsGrown: readonly string[]
+  /** For each of `added`: whether it was new. */
+  readonly addedNew: readonly boolean[]
+  /** For each of `ended`: how many of its links were new. */
+  readonly newLinks: readonly number[]
+}
+
+export interface Claim {
+  readonly urls: readonly QueuedUrl[]
+  /** Wall-clock time of the host's earliest deferred row that is not due; absent when there is none. */
+  readonly nextDueAtMs?: number
+}
+
+export interface Store {
+  /** Unique for the crawl; made when the directory was new. */
+  readonly crawlId: string
+  counters(): Counters
+  /** The last stop was not a clean close, so the last dispatches are unknown. */
+  readonly openedUnclean: boolean
+  /** Options kept with the crawl, as the last commit of them stored. */
+  options(): Readonly<Record<string, unknown>>
+  saveOptions(options: Readonly<Record<string, unknown>>): Promise<void>
+  host(name: string): HostRecord | undefined
+  /** Hosts that have rows in the queue, in key order from after `cursor`. */
+  hostsWithWork(cursor: Uint8Array | undefined, limit: number): { readonly hosts: readonly HostRecord[]; readonly cursor?: Uint8Array }
+  scope(): Iterable<string>
+  /** Up to `limit` URLs of the host that are due at `nowMs` (wall) and not in `leased`, best first. Reads only. */
+  claim(host: string, options: { limit: number; nowMs: number; leased: ReadonlySet<number> }): Claim
+  /** Resolves when the batch is visible to reads and its files are written; see `flushed` for durability. */
+  commit(batch: CommitBatch): Promise<CommitResult>
+  /** Resolves when all that was committed is on the disk. */
+  flushed(): Promise<void>
+  /** The lowest WARC file number that is free; files above the committed ones were deleted at opening. */
+  readonly warcFileFirst: number
+  /** Cuts a WARC file that a dead worker left, or a run's unacknowledged pages; nobody may be appending to it. */
+  cutWarc(file: number, length: number): Promise<void>
+  /** Marks the stop as clean, flushes and closes. Idempotent. */
+  close(): Promise<void>
+}
