@@ -1,0 +1,164 @@
+/**
+ * Gathers outcomes, deferrals, new URLs and host records, and has the store commit them: one transaction a batch, one
+ * batch at a time, so that a slow disk makes larger batches and not more of them.
+ *
+ *     end, defer, add, noteHost -> [ next batch ] -> store.commit -> known links filled, leases settled
+ *
+ * Invariant: what was given before `flush` is stored when it resolves. The queue is bounded by its callers, which ask
+ * `isFull` before they take work that ends here. Main thread; waits for nothing but the store.
+ */
+import type { CommitBatch, CommitResult, DeferredUrl, EndedUrl, HostRecord, Store } from '../storage/store.ts'
+import type { Clock } from './core/clock.ts'
+import { limits } from './core/limits.ts'
+import type { NewUrl, WarcPlace } from './core/types.ts'
+
+type HostUpdate = Partial<HostRecord> & { readonly name: string }
+
+interface AddWaiter {
+  readonly count: number
+  readonly resolve: (isNew: readonly boolean[]) => void
+  readonly reject: (error: unknown) => void
+}
+
+interface OpenBatch {
+  readonly ended: EndedUrl[]
+  readonly deferred: DeferredUrl[]
+  readonly added: NewUrl[]
+  readonly hosts: Map<string, HostUpdate>
+  readonly scope: string[]
+  readonly warcLengths: Map<number, number>
+  readonly adders: AddWaiter[]
+  bytes: number
+  /** When the first of it came. */
+  sinceMs: number | undefined
+}
+
+function newBatch(): OpenBatch {
+  return { ended: [], deferred: [], added: [], hosts: new Map(), scope: [], warcLengths: new Map(), adders: [], bytes: 0, sinceMs: undefined }
+}
+
+export interface CommitLoopOptions {
+  readonly store: Pick<Store, 'commit'>
+  readonly clock: Clock
+  /** A batch is stored. */
+  readonly onCommitted: (batch: CommitBatch, result: CommitResult) => void
+  /** The store cannot be written; nothing more will be. */
+  readonly onFailed: (error: unknown) => void
+}
+
+export class CommitLoop {
+  readonly #is: CommitLoopOptions
+  #batch = newBatch()
+  #committing: Promise<void> | undefined
+  #cancelTimer: (() => void) | undefined
+  /** Since when the batch waited that is being committed. */
+  #committingSinceMs: number | undefined
+  #failure: unknown
+
+  constructor(options: CommitLoopOptions) {
+    this.#is = options
+  }
+
+  /** Outcomes and deferrals that wait, without the batch that is being committed. */
+  get queued(): number {
+    return this.#batch.ended.length + this.#batch.deferred.length
+  }
+
+  get isFull(): boolean {
+    return this.queued >= limits.commitQueueUrlsMax || this.#batch.bytes >= 2 * limits.commitBytesMax
+  }
+
+  get isIdle(): boolean {
+    return this.#committing === undefined && this.#isEmpty
+  }
+
+  /** Age of the oldest outcome that is not stored. */
+  get lagMs(): number {
+    const sinceMs = this.#committingSinceMs ?? this.#batch.sinceMs
+    return sinceMs === undefined ? 0 : this.#is.clock.nowMs() - sinceMs
+  }
+
+  end(ended: EndedUrl, warc?: WarcPlace): void {
+    this.#batch.ended.push(ended)
+    this.#batch.bytes += ended.line.byteLength + ended.links.count * 100
+    if (warc !== undefined) this.#batch.warcLengths.set(warc.file, warc.offset + warc.length)
+    this.#schedule()
+  }
+
+  defer(deferred: DeferredUrl): void {
+    this.#batch.deferred.push(deferred)
+    this.#schedule()
+  }
+
+  /** Resolves when the URLs are stored, with one answer each: was it new? */
+  add(urls: readonly NewUrl[], scope: readonly string[]): Promise<readonly boolean[]> {
+    return new Promise((resolve, reject) => {
+      if (this.#failure !== undefined) return reject(this.#failure)
+      this.#batch.added.push(...urls)
+      this.#batch.scope.push(...scope)
+      this.#batch.adders.push({ count: urls.length, resolve, reject })
+      this.#schedule()
+    })
+  }
+
+  /** Travels with the next batch; later notes of the same host win field by field. */
+  noteHost(update: HostUpdate): void {
+    this.#batch.hosts.set(update.name, { ...this.#batch.hosts.get(update.name), ...update })
+    this.#schedule()
+  }
+
+  /** Commits all that was given until now. */
+  async flush(): Promise<void> {
+    while (!this.isIdle) {
+      if (this.#failure !== undefined) throw this.#failure
+      await (this.#committing ?? this.#commit())
+    }
+    if (this.#failure !== undefined) throw this.#failure
+  }
+
+  get #isEmpty(): boolean {
+    const { ended, deferred, adders, hosts } = this.#batch
+    return ended.length + deferred.length + adders.length + hosts.size === 0
+  }
+
+  #schedule(): void {
+    this.#batch.sinceMs ??= this.#is.clock.nowMs()
+    if (this.#committing !== undefined) return
+    if (this.queued >= limits.commitUrlsMax || this.#batch.bytes >= limits.commitBytesMax || this.#batch.adders.length > 0) {
+      void this.#commit()
+      return
+    }
+    this.#cancelTimer ??= this.#is.clock.after(limits.commitAgeMsMax, () => void this.#commit())
+  }
+
+  #commit(): Promise<void> {
+    this.#cancelTimer?.()
+    this.#cancelTimer = undefined
+    this.#committing ??= this.#run()
+    return this.#committing
+  }
+
+  async #run(): Promise<void> {
+    const batch = this.#batch
+    this.#batch = newBatch()
+    const stored = { ...batch, hosts: [...batch.hosts.values()] }
+    this.#committingSinceMs = batch.sinceMs
+    try {
+      if (this.#failure !== undefined) throw this.#failure
+      const result = await this.#is.store.commit(stored)
+      this.#committing = undefined
+      this.#committingSinceMs = undefined
+      this.#is.onCommitted(stored, result)
+      let start = 0
+      for (const adder of batch.adders) adder.resolve(result.addedNew.slice(start, start += adder.count))
+      if (!this.#isEmpty) this.#schedule()
+    } catch (error) {
+      this.#committing = undefined
+      this.#committingSinceMs = undefined
+      const isFirst = this.#failure === undefined
+      this.#failure ??= error
+      for (const adder of batch.adders) adder.reject(error)
+      if (isFirst) this.#is.onFailed(error)
+    }
+  }
+}

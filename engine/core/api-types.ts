@@ -1,0 +1,127 @@
+/** Types of the library's face that are neither records nor options. Leaf module. */
+import type { ErrorCode } from './errors.ts'
+import type { RunLimitsGiven } from './options.ts'
+import type { Counters, PageRecord } from './types.ts'
+
+/** Which bound is holding the crawl back; `nothing` while it goes at full speed. */
+export type BlockedOn =
+  | 'nothing'
+  /** The consumer has not acknowledged enough pages. */
+  | 'consumer'
+  /** Outcomes wait to be stored. */
+  | 'commit'
+  /** Every slot of the page ring is occupied: the parse workers are the slowest stage. */
+  | 'page_ring'
+  /** The bytes of bodies in flight are at their budget. */
+  | 'body_bytes'
+  /** As many requests as allowed are under way. */
+  | 'connections'
+  /** `maxPages` or `maxBytes` is spoken for by what is under way. */
+  | 'limit'
+  /** Every host with work waits for its delay, its limit, its rest or its robots.txt. */
+  | 'politeness'
+  | 'paused'
+  /** There is no work. */
+  | 'idle'
+
+export type CrawlState = 'open' | 'running' | 'draining' | 'closed'
+
+/** One bound and how full it is. */
+export interface Bound {
+  readonly name: string
+  readonly used: number
+  readonly max: number
+}
+
+/** An immutable snapshot, made when asked for. */
+export interface Stats extends Counters {
+  readonly state: CrawlState
+  readonly blockedOn: BlockedOn
+  /** Of the pending URLs: claimed and without a stored outcome. */
+  readonly leased: number
+  /** Requests under way. */
+  readonly inFlight: number
+  /** Hosts with work that are in memory. */
+  readonly hosts: number
+  /** Tries after the first as a share of all fetches of this process, 0 to 1. */
+  readonly retryShare: number
+  readonly fetches: number
+  /** Age of the oldest outcome that is not stored, milliseconds. */
+  readonly commitLagMs: number
+  /** Share of the last second in which the main loop was busy, 0 to 1. */
+  readonly loopUtilization: number
+  readonly workersLost: number
+  readonly bounds: readonly Bound[]
+  readonly residentBytes: number
+  readonly elapsedMs: number
+}
+
+/** How a run ended. */
+export interface Summary extends Counters {
+  /** `complete`: nothing is left that falls due within the tail. `limit`: a limit of the run was reached. */
+  readonly state: 'complete' | 'limit' | 'stopped' | 'failed'
+  /** Pages of this run (the counters are the whole crawl's). */
+  readonly pagesThisRun: number
+  readonly fetchesThisRun: number
+  /** URLs that wait for a later moment than the tail; only with `complete`. */
+  readonly parked: number
+  readonly elapsedMs: number
+  /** With `failed`: the code and text of what ended it. */
+  readonly error?: { readonly code: ErrorCode; readonly message: string }
+}
+
+export interface RunOptions extends RunLimitsGiven {
+  /** Stops the run: unfinished fetches are aborted, what lies in slots is stored. */
+  readonly signal?: AbortSignal
+}
+
+export interface StartOptions extends RunOptions {
+  /** Called for each page, one at a time; the page is acknowledged when the promise resolves. */
+  readonly onPage?: (page: PageRecord) => unknown
+}
+
+export interface RejectedUrl {
+  /** The text that was given, cut to 200 characters. */
+  readonly input: string
+  readonly code: 'bad_url'
+  readonly message: string
+}
+
+export interface AddResult {
+  /** URLs that were new to the crawl. */
+  readonly added: number
+  /** URLs that the crawl had already. */
+  readonly known: number
+  readonly rejected: number
+  /** The first hundred of them. */
+  readonly rejections: readonly RejectedUrl[]
+}
+
+/** What is known of one host. */
+export interface HostStats {
+  readonly name: string
+  /** URLs in the queue. */
+  readonly pending: number
+  readonly excluded: boolean
+  readonly inFlight: number
+  readonly limit: number
+  readonly delayMs: number
+  /** Milliseconds until the next start is allowed; 0 when it is now. */
+  readonly waitMs: number
+  /** Failures of the host in a row and the code of the last. */
+  readonly failures: number
+  readonly failureCode?: string
+  /** robots.txt verdicts by origin. */
+  readonly robots: Readonly<Record<string, 'allow' | 'disallow' | 'rules'>>
+}
+
+export interface CrawlerEvents {
+  /** A page is parsed; not awaited. Use `run` or `onPage` to slow the crawl to the consumer. */
+  page: [PageRecord]
+  /** A URL ended without a usable answer. */
+  failed: [PageRecord]
+  /** `blockedOn` has changed. */
+  pressure: [BlockedOn]
+  /** A run has nothing left to do. */
+  idle: []
+}

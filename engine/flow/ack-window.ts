@@ -1,0 +1,70 @@
+/**
+ * Where pages stand between the parse stage and the commit when somebody consumes them. Pages are handed out one at a
+ * time, in order, and acknowledged in that order, so what is not acknowledged is always the newest part: at the end
+ * of a run it goes back to the frontier as one piece. The window is bounded by its filler, which asks `isFull`.
+ *
+ *     push -> [ waiting ... ] -> next() -> in hand -> the next call of next() -> acknowledged
+ *
+ * Main thread.
+ */
+export class AckWindow<T> {
+  readonly #waiting: T[] = []
+  readonly #sizeMax: number
+  readonly #onAck: (item: T) => void
+  #inHand: T | undefined
+  #asker: ((item: T | undefined) => void) | undefined
+  #isClosed = false
+
+  constructor(sizeMax: number, onAck: (item: T) => void) {
+    this.#sizeMax = sizeMax
+    this.#onAck = onAck
+  }
+
+  /** Pages that wait and the one in hand. */
+  get size(): number {
+    return this.#waiting.length + (this.#inHand === undefined ? 0 : 1)
+  }
+
+  get isFull(): boolean {
+    return this.size >= this.#sizeMax
+  }
+
+  push(item: T): void {
+    this.#waiting.push(item)
+    this.#hand()
+  }
+
+  /** Acknowledges the item in hand and answers the next one; undefined when the window is closed. */
+  next(): Promise<T | undefined> {
+    const acknowledged = this.#inHand
+    this.#inHand = undefined
+    if (acknowledged !== undefined) this.#onAck(acknowledged)
+    return new Promise((resolve) => {
+      this.#asker = resolve
+      this.#hand()
+    })
+  }
+
+  /** Nothing is handed out any more. Answers what was not acknowledged, oldest first, except what is in hand. */
+  close(): readonly T[] {
+    this.#isClosed = true
+    const unacknowledged = this.#waiting.splice(0)
+    this.#hand()
+    return unacknowledged
+  }
+
+  /** The consumer has left without finishing what it had in hand. */
+  takeBack(): T | undefined {
+    const item = this.#inHand
+    this.#inHand = undefined
+    return item
+  }
+
+  #hand(): void {
+    if (this.#asker === undefined || (this.#waiting.length === 0 && !this.#isClosed)) return
+    const asker = this.#asker
+    this.#asker = undefined
+    this.#inHand = this.#waiting.shift()
+    asker(this.#inHand)
+  }
+}

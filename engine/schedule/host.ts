@@ -1,0 +1,101 @@
+/**
+ * A host with work, and the politeness unit that it belongs to. Plain state with the few questions that can be
+ * answered from it alone; the scheduler moves it. Only hosts with work are in memory. Main thread.
+ *
+ *     Unit (host, registrable domain or IP)          Host
+ *       nextStartAtMs  no start before this            claimed   URLs read ahead from the store, best first
+ *       hosts: heap by readyAtMs  ------------------>  leased    sequences of claimed URLs without a stored outcome
+ *                                                      limiter   how many may be under way
+ */
+import type { HostRecord } from '../../storage/store.ts'
+import type { FailureCode } from '../core/errors.ts'
+import type { QueuedUrl } from '../core/types.ts'
+import { Heap, type HeapItem } from './heap.ts'
+import type { Limiter } from './limiter.ts'
+
+export interface Unit extends HeapItem {
+  readonly name: string
+  /** The unit's clock: no start before this (monotonic). */
+  nextStartAtMs: number
+  /** Hosts that could start, soonest first. */
+  readonly hosts: Heap<Host>
+  /** Hosts in memory that belong here, those in the heap and those that wait for something else. */
+  hostsCount: number
+}
+
+export interface Host extends HeapItem {
+  readonly name: string
+  readonly unit: Unit
+  readonly limiter: Limiter
+  /** Claimed and not yet started, best first. */
+  readonly claimed: QueuedUrl[]
+  /** Sequences of URLs that were claimed and whose outcome is not stored. */
+  readonly leased: Set<number>
+  /** The store had no more due rows at the last claim; a commit that adds some says so. */
+  isDrained: boolean
+  /** When the store's earliest deferred row falls due (monotonic). */
+  dueAtMs: number
+  /** Back-off and Retry-After (monotonic). */
+  restUntilMs: number
+  /** Last start, for turns among the hosts of one unit. */
+  startedAtMs: number
+  crawlDelayMs: number
+  delayMs: number | undefined
+  /** Failures of the host in a row, since which moment, and the latest cause. */
+  failures: number
+  failedAtMs: number
+  failureCode: FailureCode | undefined
+  /** Waits for a verdict of robots.txt. */
+  isGated: boolean
+  /** Its URLs end without a fetch. */
+  ended: { readonly outcome: 'failed'; readonly code: FailureCode } | { readonly outcome: 'excluded' } | undefined
+}
+
+export function newUnit(name: string): Unit {
+  return {
+    name, nextStartAtMs: 0, heapIndex: -1, hostsCount: 0,
+    hosts: new Heap<Host>((a, b) => {
+      const [aMs, bMs] = [readyAtMs(a), readyAtMs(b)]
+      return aMs === bMs ? a.startedAtMs < b.startedAtMs : aMs < bMs
+    }),
+  }
+}
+
+export function newHost(record: Pick<HostRecord, 'name' | 'excluded' | 'crawlDelayMs'>, unit: Unit, limiter: Limiter): Host {
+  return {
+    name: record.name, unit, limiter, claimed: [], leased: new Set(), heapIndex: -1,
+    isDrained: false, dueAtMs: Number.POSITIVE_INFINITY, restUntilMs: 0,
+    startedAtMs: 0, crawlDelayMs: record.crawlDelayMs ?? 0, delayMs: undefined,
+    failures: 0, failedAtMs: 0, failureCode: undefined, isGated: false,
+    ended: record.excluded === true ? { outcome: 'excluded' } : undefined,
+  }
+}
+
+/** The next moment at which the host itself would let a URL start: its rest, or the first deferred row when nothing else is left. */
+export function readyAtMs(host: Host): number {
+  if (host.ended !== undefined) return 0
+  const workAtMs = host.claimed.length > 0 || !host.isDrained ? 0 : host.dueAtMs
+  return Math.max(host.restUntilMs, workAtMs)
+}
+
+/** There is something to claim or to start, now or later. */
+export function hasWork(host: Host): boolean {
+  return host.claimed.length > 0 || !host.isDrained || host.dueAtMs < Number.POSITIVE_INFINITY
+}
+
+/** Nothing to do and nothing under way. */
+export function isIdle(host: Host): boolean {
+  return !hasWork(host) && host.leased.size === 0 && host.limiter.inFlight === 0 && !host.isGated
+}
+
+/** The host waits because of a failure, not because of its pace. */
+export function isResting(host: Host, nowMs: number): boolean {
+  return readyAtMs(host) > nowMs
+}
+
+/** Neither full, nor behind its gate, nor probing with a URL that is still under way. */
+export function canStart(host: Host): boolean {
+  if (host.ended !== undefined) return hasWork(host)
+  if (host.isGated || host.limiter.isFull || !hasWork(host)) return false
+  return host.failures === 0 || host.limiter.inFlight === 0
+}

@@ -1,0 +1,353 @@
+/**
+ * Chooses what is fetched next: first the unit, then its host, then that host's best URL. Hosts with work lie in
+ * heaps by the next moment at which each may start, so a choice is O(log hosts), and a host that waits costs nothing:
+ * no timer, no socket, no place in flight.
+ *
+ *     units: heap by max(unit clock, its soonest host)
+ *        unit -> hosts: heap by rest or due time, then by last start (so hosts of one unit take turns)
+ *                 host -> claimed: a few URLs read ahead; the rest stays in the store
+ *
+ * Invariants: a host lies in its unit's heap exactly when it could start; a URL is in `leased` from its claim until
+ * its outcome is stored. Nothing here waits or does I/O except the store's synchronous claim. Main thread.
+ */
+import type { Store, HostRecord } from '../../storage/store.ts'
+import { backoffMs, type Clock, type Random } from '../core/clock.ts'
+import { failureRule, invariant, type FailureCode } from '../core/errors.ts'
+import { limits } from '../core/limits.ts'
+import type { CrawlOptions } from '../core/options.ts'
+import type { QueuedUrl } from '../core/types.ts'
+import { Heap } from './heap.ts'
+import { canStart, hasWork, isIdle, isResting, newHost, newUnit, readyAtMs, type Host, type Unit } from './host.ts'
+import { Limiter } from './limiter.ts'
+
+/** A URL whose turn it is; not yet started. */
+export interface Candidate {
+  readonly host: Host
+  readonly url: QueuedUrl
+}
+
+/** A URL that is being fetched. */
+export interface Lease extends Candidate {
+  readonly startedAtMs: number
+}
+
+/** What the end of a fetch means for its URL. */
+export type Ruling =
+  | { readonly kind: 'page' }
+  | { readonly kind: 'retry'; readonly waitMs: number }
+  /** The host rests; the URL is back in its hands, its attempts uncharged. */
+  | { readonly kind: 'rest' }
+  | { readonly kind: 'fail' }
+
+export interface SchedulerOptions {
+  readonly store: Pick<Store, 'claim' | 'host' | 'hostsWithWork'>
+  readonly options: Pick<CrawlOptions, 'concurrency' | 'delayMs' | 'retries'>
+  readonly clock: Clock
+  readonly random: Random
+  /** The unit of a host; a promise when it must be looked up (by IP). Never rejects. */
+  readonly unitOf: (host: string) => string | Promise<string>
+  /** Called when something may start that could not before. */
+  readonly onWork: () => void
+}
+
+export class Scheduler {
+  readonly #is: SchedulerOptions
+  readonly #hosts = new Map<string, Host>()
+  readonly #unitsByName = new Map<string, Unit>()
+  readonly #units = new Heap<Unit>((a, b) => unitReadyAtMs(a) < unitReadyAtMs(b))
+  readonly #resolving = new Set<string>()
+  /** Hosts without work, in the order in which they became so. */
+  readonly #idle = new Set<Host>()
+  /** Hosts that were given up in this process, so that a late link to one costs no new tries; the oldest is forgotten. */
+  readonly #givenUp = new Map<string, FailureCode>()
+  #cursor: Uint8Array | undefined
+  /** The store may hold hosts with work that are not in memory. */
+  #hasMoreHosts = true
+  #leasedCount = 0
+  /** Until this moment no host starts for the first time: the last run's starts are unknown. */
+  #firstStartAtMs = 0
+
+  constructor(options: SchedulerOptions) {
+    this.#is = options
+  }
+
+  get hostsCount(): number {
+    return this.#hosts.size
+  }
+
+  get leasedCount(): number {
+    return this.#leasedCount
+  }
+
+  host(name: string): Host | undefined {
+    return this.#hosts.get(name)
+  }
+
+  /** Reads hosts with work from the store. When the crawl goes on from an earlier process, each waits one delay. */
+  open(isContinued: boolean): void {
+    if (isContinued) this.#firstStartAtMs = this.#is.clock.nowMs() + this.#is.options.delayMs
+    this.#refill()
+  }
+
+  /** The URL whose turn it is now, or undefined. Reads ahead from the store as needed. */
+  candidate(): Candidate | undefined {
+    if (this.#idle.size > 0) this.#forgetIdle()
+    for (;;) {
+      const unit = this.#units.peek()
+      if (unit === undefined || unitReadyAtMs(unit) > this.#is.clock.nowMs()) return undefined
+      const host = unit.hosts.peek()!
+      if (host.claimed.length > 0) return { host, url: host.claimed[0]! }
+      this.#claim(host)
+      this.#settle(host)
+    }
+  }
+
+  /** Starts a candidate: the unit's clock and the host's limiter are charged. */
+  start(candidate: Candidate): Lease {
+    const { host } = candidate
+    this.take(candidate)
+    host.limiter.inFlight += 1
+    this.spend(host)
+    return { ...candidate, startedAtMs: host.startedAtMs }
+  }
+
+  /** Takes a candidate away without a fetch; it stays leased until its outcome is stored. */
+  take({ host, url }: Candidate): void {
+    invariant(host.claimed[0] === url, 'only the first claimed URL is taken')
+    host.claimed.shift()
+    this.#settle(host)
+  }
+
+  /** Charges a start to the unit's clock: a fetch, or one of robots.txt. */
+  spend(host: Host): void {
+    const nowMs = this.#is.clock.nowMs()
+    host.startedAtMs = nowMs
+    host.unit.nextStartAtMs = nowMs + Math.max(host.delayMs ?? this.#is.options.delayMs, host.crawlDelayMs)
+    this.#settle(host)
+  }
+
+  /** Ends a fetch, and rules what becomes of its URL. The only reader of the failure table. */
+  release(lease: Lease, end: { ok: true } | { ok: false; code: FailureCode; retryAfterMs?: number }): Ruling {
+    const { host, url } = lease
+    host.limiter.inFlight -= 1
+    const ruling = end.ok ? this.#succeed(host) : this.#fail(lease, end.code, end.retryAfterMs ?? 0)
+    if (ruling.kind === 'rest') host.claimed.unshift(url)
+    this.#settle(host)
+    return ruling
+  }
+
+  /** Gives a lease back as if it had never been taken. */
+  giveBack(lease: Lease): void {
+    lease.host.limiter.inFlight -= 1
+    lease.host.claimed.unshift(lease.url)
+    this.#settle(lease.host)
+  }
+
+  /** The host's robots.txt could not be had, or the host itself: it rests, and in the end it is given up. */
+  failHost(host: Host, code: FailureCode, startedAtMs: number): void {
+    if (this.#charge(host, code, startedAtMs, 0) === 'given up') this.#giveUp(host, code)
+    this.#settle(host)
+  }
+
+  setGate(host: Host, isGated: boolean): void {
+    host.isGated = isGated
+    this.#settle(host)
+  }
+
+  setCrawlDelay(host: Host, crawlDelayMs: number): void {
+    host.crawlDelayMs = Math.min(crawlDelayMs, limits.crawlDelayMsMax)
+  }
+
+  exclude(name: string): void {
+    const host = this.#hosts.get(name)
+    if (host === undefined) return
+    host.ended = { outcome: 'excluded' }
+    this.#settle(host)
+  }
+
+  /** The outcome (or the deferral) of a leased URL is stored. */
+  settled(name: string, sequence: number): void {
+    const host = this.#hosts.get(name)
+    invariant(host?.leased.delete(sequence) === true, 'only a leased URL gets an outcome')
+    this.#leasedCount -= 1
+    this.#noteIdle(host)
+  }
+
+  /** The store has more rows of this host than before. */
+  grow(name: string): void {
+    const host = this.#hosts.get(name)
+    if (host === undefined) return this.#load(name, undefined)
+    host.isDrained = false
+    this.#settle(host)
+  }
+
+  /** When the next host may start (monotonic); undefined when no host waits for the clock. */
+  nextAtMs(): number | undefined {
+    const unit = this.#units.peek()
+    return unit === undefined ? undefined : unitReadyAtMs(unit)
+  }
+
+  /** No host has work, here or in the store. Work under way is not counted. */
+  get isEmpty(): boolean {
+    return this.#units.size === 0 && this.#resolving.size === 0 && !this.#hasMoreHosts
+  }
+
+  /** When every host with work rests because of failures: the end of the first rest. Looks at every host in memory. */
+  restingUntilMs(): number | undefined {
+    const nowMs = this.#is.clock.nowMs()
+    let untilMs = Number.POSITIVE_INFINITY
+    if (this.#resolving.size > 0) return undefined
+    for (const host of this.#hosts.values()) {
+      if (!hasWork(host)) continue
+      if (host.isGated || !isResting(host, nowMs)) return undefined
+      untilMs = Math.min(untilMs, readyAtMs(host))
+    }
+    return untilMs === Number.POSITIVE_INFINITY ? undefined : untilMs
+  }
+
+  #succeed(host: Host): Ruling {
+    host.limiter.success()
+    host.failures = 0
+    host.failureCode = undefined
+    return { kind: 'page' }
+  }
+
+  #fail(lease: Lease, code: FailureCode, retryAfterMs: number): Ruling {
+    const { host, url } = lease
+    const { nowMs, rule } = { nowMs: this.#is.clock.nowMs(), rule: failureRule(code) }
+    if (rule.limiter === 'throttle') host.limiter.throttle(lease.startedAtMs, nowMs)
+    if (rule.retry === 'never') return { kind: 'fail' }
+    if (rule.retry === 'url') {
+      if (retryAfterMs > 0) host.restUntilMs = Math.max(host.restUntilMs, nowMs + Math.min(retryAfterMs, limits.retryAfterMsMax))
+      if (url.attempts >= this.#is.options.retries) return { kind: 'fail' }
+      return { kind: 'retry', waitMs: backoffMs(url.attempts, limits.backoffMsMin, limits.backoffMsMax, this.#is.random) }
+    }
+    if (this.#charge(host, code, lease.startedAtMs, retryAfterMs) === 'rests') return { kind: 'rest' }
+    this.#giveUp(host, code)
+    return { kind: 'fail' }
+  }
+
+  #giveUp(host: Host, code: FailureCode): void {
+    host.ended = { outcome: 'failed', code }
+    this.#givenUp.set(host.name, code)
+    if (this.#givenUp.size > limits.hostsActiveMax) this.#givenUp.delete(this.#givenUp.keys().next().value!)
+  }
+
+  /** Counts a failure of the host, once for all requests that were under way when it began. */
+  #charge(host: Host, code: FailureCode, startedAtMs: number, retryAfterMs: number): 'rests' | 'given up' {
+    const nowMs = this.#is.clock.nowMs()
+    if (startedAtMs >= host.failedAtMs) {
+      const waitMs = backoffMs(host.failures, limits.backoffMsMin, limits.backoffMsMax, this.#is.random)
+      host.failures += 1
+      host.failedAtMs = nowMs
+      host.failureCode = code
+      host.restUntilMs = nowMs + Math.max(waitMs, Math.min(retryAfterMs, limits.retryAfterMsMax))
+    }
+    return host.failures >= (failureRule(code).hostTriesMax ?? 1) ? 'given up' : 'rests'
+  }
+
+  #claim(host: Host): void {
+    const { clock, store } = this.#is
+    const nowMs = clock.wallMs()
+    const claim = store.claim(host.name, { limit: limits.claimUrlsPerHost, nowMs, leased: host.leased })
+    for (const url of claim.urls) {
+      host.claimed.push(url)
+      host.leased.add(url.sequence)
+    }
+    this.#leasedCount += claim.urls.length
+    host.isDrained = claim.urls.length < limits.claimUrlsPerHost
+    // The store speaks wall clock; a jump of it moves a wait, and the next claim looks again.
+    host.dueAtMs = claim.nextDueAtMs === undefined ? Number.POSITIVE_INFINITY : clock.nowMs() + Math.max(0, claim.nextDueAtMs - nowMs)
+  }
+
+  /** Puts host and unit where their state says they belong. Called after every change. */
+  #settle(host: Host): void {
+    const { unit } = host
+    if (canStart(host)) unit.hosts.set(host)
+    else unit.hosts.delete(host)
+    if (unit.hosts.size > 0) this.#units.set(unit)
+    else this.#units.delete(unit)
+    this.#noteIdle(host)
+  }
+
+  #noteIdle(host: Host): void {
+    if (isIdle(host)) this.#idle.add(host)
+    else this.#idle.delete(host)
+  }
+
+  /** Forgets idle hosts, oldest first, as far as their clocks have run out: forgotten before, a host that comes back would be hit too soon. */
+  #forgetIdle(): void {
+    const nowMs = this.#is.clock.nowMs()
+    for (const host of this.#idle) {
+      if (host.unit.nextStartAtMs > nowMs) break
+      this.#forget(host)
+    }
+    if (this.#hasMoreHosts && this.#hosts.size < limits.hostsActiveMax) this.#refill()
+  }
+
+  #forget(host: Host): void {
+    this.#idle.delete(host)
+    this.#hosts.delete(host.name)
+    host.unit.hosts.delete(host)
+    host.unit.hostsCount -= 1
+    if (host.unit.hostsCount === 0) this.#unitsByName.delete(host.unit.name)
+  }
+
+  #refill(): void {
+    while (this.#hosts.size + this.#resolving.size < limits.hostsActiveMax) {
+      const page = this.#is.store.hostsWithWork(this.#cursor, 1_000)
+      for (const record of page.hosts) this.#load(record.name, record)
+      this.#cursor = page.cursor
+      if (page.cursor === undefined) {
+        this.#hasMoreHosts = false
+        return
+      }
+    }
+  }
+
+  #load(name: string, known: HostRecord | undefined): void {
+    if (this.#hosts.has(name) || this.#resolving.has(name)) return
+    if (this.#hosts.size >= limits.hostsActiveMax) {
+      this.#hasMoreHosts = true
+      return
+    }
+    const record = known ?? this.#is.store.host(name)
+    if (record === undefined) return
+    const unit = this.#is.unitOf(name)
+    if (typeof unit === 'string') return this.#attach(record, unit)
+    void this.#attachLater(record, unit)
+  }
+
+  async #attachLater(record: HostRecord, unit: Promise<string>): Promise<void> {
+    this.#resolving.add(record.name)
+    const unitName = await unit
+    this.#resolving.delete(record.name)
+    this.#attach(record, unitName)
+    this.#is.onWork()
+  }
+
+  #attach(record: HostRecord, unitName: string): void {
+    const { clock, options } = this.#is
+    let unit = this.#unitsByName.get(unitName)
+    if (unit === undefined) {
+      unit = newUnit(unitName)
+      unit.nextStartAtMs = this.#firstStartAtMs
+      this.#unitsByName.set(unitName, unit)
+    }
+    unit.hostsCount += 1
+    const host = newHost(record, unit, new Limiter(options.concurrency, record.limit))
+    if (record.notBeforeMs !== undefined) {
+      host.restUntilMs = clock.nowMs() + Math.min(limits.retryAfterMsMax, Math.max(0, record.notBeforeMs - clock.wallMs()))
+    }
+    const code = this.#givenUp.get(record.name)
+    if (code !== undefined) host.ended ??= { outcome: 'failed', code }
+    this.#hosts.set(record.name, host)
+    this.#settle(host)
+  }
+}
+
+function unitReadyAtMs(unit: Unit): number {
+  const host = unit.hosts.peek()
+  if (host === undefined) return Number.POSITIVE_INFINITY
+  return host.ended === undefined ? Math.max(unit.nextStartAtMs, readyAtMs(host)) : 0
+}
