@@ -30,6 +30,13 @@ export const limits = {
   robotsAgeMsMax: 24 * 60 * 60_000,
   /** How long a robots.txt that could not be had stands for "nothing is allowed" before it is asked for again. */
   robotsRetryMsMin: 10_000,
+  /** A shorter max-age of a robots.txt is taken as this: it is asked for again at most every five minutes. */
+  robotsAgeMsMin: 5 * 60_000,
+  /** How long expired rules go on while robots.txt is unreachable. RFC 9309 section 2.3.1.4 names 30 days as long. */
+  robotsStaleMsMax: 7 * 24 * 60 * 60_000,
+  /** Verdicts in memory; the others wait in the store. Their texts together stay below the bytes. */
+  robotsVerdictsMax: 10_000,
+  robotsTextBytesMax: 16 * MB,
   /** A longer Crawl-delay is taken as this; Nutch skips such hosts at 30 s. */
   crawlDelayMsMax: 60_000,
   /** A longer Retry-After is taken as this. */
@@ -44,7 +51,11 @@ export const limits = {
   dnsNegativeTtlMs: 30_000,
   dnsEntriesMax: 10_000,
   dnsTimeoutMs: 5_000,
+  /** Addresses of one name that are kept: a look-up may answer with thousands. */
+  dnsAddressesMax: 8,
   connectTimeoutMs: 10_000,
+  /** A body of which no byte came for this long is given up, though its fetch has time left. */
+  bodyStallMsMax: 10_000,
 
   // Slots
   /** Room in a slot for the request's facts (PageMeta as JSON): URL, referrer, a chain of redirects. */
@@ -63,6 +74,15 @@ export const limits = {
   /** A dead worker costs its page one try. */
   parseTriesMax: 2,
   workerHeapMb: 256,
+  /** An extractor's record as JSON; a larger one is a failure of the extractor. */
+  extractedBytesMax: 1 * MB,
+  /** A longer title is cut. */
+  titleCharsMax: 1_024,
+
+  // robots.txt, as the matcher on the main thread gets it: its work grows with rules times pattern length
+  robotsRulesMax: 2_000,
+  robotsPatternCharsMax: 1_024,
+  robotsSitemapsMax: 500,
 
   // Commit and consumer
   /** A batch is committed when it is this old, this long or this large. */
@@ -81,7 +101,8 @@ export const limits = {
   hostsActiveMax: 100_000,
   /** URLs of one host claimed ahead. */
   claimUrlsPerHost: 8,
-  hostRestsMax: 16,
+  /** Names of the scope in the workers' filter: 64-bit hashes, so 16 MB at most. */
+  scopeNamesMax: 1_000_000,
 
   // Files
   /** A WARC file is closed and a new one begun. The WARC guidelines recommend 1 GB. */
@@ -98,4 +119,5 @@ invariant(limits.pagesUnackedMax <= limits.commitQueueUrlsMax, 'what the consume
 invariant(limits.backoffMsMin < limits.backoffMsMax, 'back-off has room to grow')
 invariant(limits.metaBytesMax > 2 * limits.urlBytesMax, 'a URL and its referrer fit into a slot')
 invariant(limits.slotsMin >= 2, 'one slot can be filled while another is parsed')
+invariant(limits.robotsAgeMsMin < limits.robotsAgeMsMax, 'a robots.txt lives for a while')
 invariant(limits.dnsTtlMsMin < limits.dnsTtlMsMax, 'a look-up lives for a while')

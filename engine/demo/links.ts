@@ -4,7 +4,7 @@
  * Pure functions, any thread.
  */
 import { below, dice, mix, pick, type Dice } from './random.ts'
-import type { Link, Page } from './types.ts'
+import type { Link, Page, Place } from './types.ts'
 
 /** What links need to know of the web; `Site` is it. */
 export interface Web {
@@ -16,12 +16,13 @@ export interface Web {
   }
   origin(host: number): string
   authority(host: number): string
-  page(host: number, index: number): Page
-  privatePage(host: number, index: number): Page
+  place(host: number, index: number): Place
+  privatePlace(host: number, index: number): Place
 }
 
 const navLinksMax = 100
-const textLinksMax = 72
+const textLinksMax = 24
+const teaserLinksMax = 24
 /** Bytes of document that one link of the text stands for on a small page. */
 const bytesPerTextLink = 200
 const textLinksMin = 4
@@ -39,7 +40,7 @@ export function ownLinks(web: Web, page: Page): Link[] {
     if (link.url.includes('#')) links.push({ href: link.href + '-more', url: link.url + '-more' })
   }
   for (let index = 0; index < 1 + below(roll, 2); index++) {
-    links.push(linkTo(web, page, web.privatePage(page.hostIndex, index), roll))
+    links.push(linkTo(web, page, web.privatePlace(page.hostIndex, index), roll))
   }
   links.push(
     { href: '#top', url: page.url + '#top' },
@@ -54,41 +55,46 @@ export function blockLinks(web: Web, page: Page): Link[] {
   const roll = dice(mix(web.options.seed ^ page.hostIndex, page.index, 3))
   const targets = page.kind === 'private' ? [] : treeTargets(web, page)
   for (let index = 0; index < 12; index++) targets.push(textTarget(web, page, roll))
-  targets.push(web.privatePage(page.hostIndex, below(roll, 2)))
+  targets.push(web.privatePlace(page.hostIndex, below(roll, 2)))
   return targets.map(({ url }) => ({ href: escapeAttribute(url), url }))
 }
 
-/** The navigation: the same on every page of a host, so nothing in it is relative to a page. */
-export function navLinks(web: Web, host: number): Link[] {
+/**
+ * Links of a list that many pages of a host share, so nothing in it is relative to a page. List 0 is the navigation:
+ * the host's first pages. The others are teasers.
+ */
+export function listLinks(web: Web, host: number, list: number): Link[] {
+  const size = web.layout.size(host)
+  const roll = dice(mix(web.options.seed ^ host, list, 9))
+  const count = Math.min(list === 0 ? navLinksMax : teaserLinksMax, size)
   const links: Link[] = []
-  const count = Math.min(navLinksMax, web.layout.size(host))
   for (let index = 0; index < count; index++) {
-    const { url, path } = web.page(host, index)
-    const form = mix(web.options.seed ^ host, index, 9) % 8
-    const href = form === 0 ? url : form === 1 ? `//${web.authority(host)}${path}` : path
+    const { url, path } = list === 0 ? web.place(host, index) : web.place(host, below(roll, size))
+    const form = roll()
+    const href = form < 0.12 ? url : form < 0.24 ? `//${web.authority(host)}${path}` : path
     links.push({ href: escapeAttribute(href), url })
   }
   return links
 }
 
-function treeTargets(web: Web, page: Page): Page[] {
-  const targets: Page[] = []
+function treeTargets(web: Web, page: Page): Place[] {
+  const targets: Place[] = []
   const own = web.layout.children(page.index, web.layout.size(page.hostIndex))
-  for (let index = own.first; index <= own.last; index++) targets.push(web.page(page.hostIndex, index))
+  for (let index = own.first; index <= own.last; index++) targets.push(web.place(page.hostIndex, index))
   if (page.index === 0) {
     const hosts = web.layout.children(page.hostIndex, web.layout.hosts)
-    for (let host = hosts.first; host <= hosts.last; host++) targets.push(web.page(host, 0))
+    for (let host = hosts.first; host <= hosts.last; host++) targets.push(web.place(host, 0))
   }
   return targets
 }
 
 /** One link in ten leaves the host; within it, early pages are linked more often than late ones. */
-function textTarget(web: Web, page: Page, roll: Dice): Page {
+function textTarget(web: Web, page: Page, roll: Dice): Place {
   const host = roll() < 0.1 ? below(roll, web.layout.hosts) : page.hostIndex
-  return web.page(host, Math.floor(web.layout.size(host) * roll() ** 1.5))
+  return web.place(host, Math.floor(web.layout.size(host) * roll() ** 1.5))
 }
 
-function linkTo(web: Web, page: Page, target: Page, roll: Dice): Link {
+function linkTo(web: Web, page: Page, target: Place, roll: Dice): Link {
   const fragment = roll() < 0.08 ? `#part-${below(roll, 9)}` : ''
   const form = roll()
   let href: string

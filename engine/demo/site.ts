@@ -8,8 +8,8 @@
 import { Layout } from './layout.ts'
 import { mix, normal, share } from './random.ts'
 import { hopPath, pageIndex, pagePath, privateIndex, privatePath, splitHop } from './paths.ts'
-import { blockLinks, navLinks, ownLinks } from './links.ts'
-import { faults, type Coding, type Fault, type Link, type Page } from './types.ts'
+import { blockLinks, listLinks, ownLinks } from './links.ts'
+import { faults, type Coding, type Fault, type Link, type Page, type Place } from './types.ts'
 
 export interface SiteOptions {
   readonly scheme: 'http' | 'https'
@@ -33,8 +33,11 @@ const bytesSigma = Math.sqrt(2 * Math.log(bytesMean / bytesMedian))
 const bytesMin = 2 * 1024
 const bytesMax = Math.floor(2.6 * 1024 * 1024)
 
-/** From this size on a page carries its host's navigation; smaller ones would be nothing else. */
-const navBytesMin = 24 * 1024
+/** From this size on a page carries lists that it shares with others of its host; smaller ones would be nothing else. */
+const listsBytesMin = 24 * 1024
+
+/** Lists of links of a host: the navigation, which is 0, and teasers. */
+export const listsPerHost = 13
 
 /** Hops between the first URL of a redirect chain and its target. */
 export const chainHops = 2
@@ -42,6 +45,8 @@ export const chainHops = 2
 export class Site {
   readonly options: SiteOptions
   readonly layout: Layout
+  /** Origins by host, filled as they are asked for: a page asks for a hundred, most for the same. */
+  readonly #origins: string[] = []
 
   constructor(options: SiteOptions) {
     this.options = options
@@ -54,7 +59,7 @@ export class Site {
   }
 
   origin(host: number): string {
-    return `${this.options.scheme}://${this.authority(host)}`
+    return this.#origins[host] ??= `${this.options.scheme}://${this.authority(host)}`
   }
 
   /** Name with port, the port left out where the scheme implies it, as URLs are written. */
@@ -86,11 +91,20 @@ export class Site {
     return page.fault === 'redirect_chain' ? { ...page, kind: 'hop', hop: parts.hop, path, url: this.origin(hostIndex) + path } : undefined
   }
 
-  page(hostIndex: number, index: number): Page {
+  place(hostIndex: number, index: number): Place {
     const path = pagePath(this.options.seed, hostIndex, index)
+    return { url: this.origin(hostIndex) + path, hostIndex, path }
+  }
+
+  privatePlace(hostIndex: number, index: number): Place {
+    const path = privatePath(this.options.seed, hostIndex, index)
+    return { url: this.origin(hostIndex) + path, hostIndex, path }
+  }
+
+  page(hostIndex: number, index: number): Page {
     const hash = mix(this.options.seed, hostIndex, index)
     return {
-      url: this.origin(hostIndex) + path, host: this.layout.hostName(hostIndex), hostIndex, path, kind: 'page', index, hop: 0,
+      ...this.place(hostIndex, index), host: this.layout.hostName(hostIndex), kind: 'page', index, hop: 0,
       bytesTarget: Math.round(pageBytes(hash) * this.options.sizeScale),
       coding: preferredCoding(hash),
       fault: this.#faultOf(hostIndex, index, hash),
@@ -98,9 +112,8 @@ export class Site {
   }
 
   privatePage(hostIndex: number, index: number): Page {
-    const path = privatePath(this.options.seed, hostIndex, index)
     return {
-      url: this.origin(hostIndex) + path, host: this.layout.hostName(hostIndex), hostIndex, path, kind: 'private', index, hop: 0,
+      ...this.privatePlace(hostIndex, index), host: this.layout.hostName(hostIndex), kind: 'private', index, hop: 0,
       bytesTarget: bytesMin, coding: 'gzip', fault: 'none',
     }
   }
@@ -120,38 +133,41 @@ export class Site {
     return /^\/(private|cgi-bin)\//.test(new URL(url).pathname)
   }
 
-  /** Links of the page's own part, in order; the navigation follows them in the document. */
+  /** Links of the page's own part, in order; the shared lists follow them in the document. */
   ownLinks(page: Page): readonly Link[] {
     if (page.kind === 'hop') return []
     return this.options.bodies === 'given' ? blockLinks(this, page) : ownLinks(this, page)
   }
 
-  navLinks(host: number): readonly Link[] {
-    return navLinks(this, host)
+  listLinks(host: number, list: number): readonly Link[] {
+    return listLinks(this, host, list)
   }
 
-  hasNav(page: Page): boolean {
-    return this.options.bodies === 'made' && page.kind === 'page' && page.bytesTarget >= navBytesMin
+  /** Numbers of the lists in a page: the navigation and two teasers. */
+  listsOf(page: Page): readonly number[] {
+    if (this.options.bodies === 'given' || page.kind !== 'page' || page.bytesTarget < listsBytesMin) return []
+    const first = mix(page.hostIndex, page.index, 17) % (listsPerHost - 1)
+    return [0, 1 + first, 1 + (first + 5) % (listsPerHost - 1)]
   }
 
   /**
    * Absolute http(s) URLs of a page's links (`<a href>`), in document order, repetitions and fragments kept. In a web
-   * of given bodies: those of the added block. A faulty page that answers no document has none.
+   * of given bodies: those of the added block. Empty for a faulty page, whatever it still shows.
    */
   linksOf(page: Page): string[] {
     if (page.fault !== 'none') return []
-    const links = this.hasNav(page) ? [...this.ownLinks(page), ...this.navLinks(page.hostIndex)] : this.ownLinks(page)
-    return links.filter((link) => link.url !== '').map((link) => link.url)
+    const lists = this.listsOf(page).map((list) => this.listLinks(page.hostIndex, list))
+    return [this.ownLinks(page), ...lists].flat().filter((link) => link.url !== '').map((link) => link.url)
   }
 
   /** Where a redirecting page leads: to its parent in the tree, which always answers and is linked from elsewhere. */
   redirectTarget(page: Page): string {
     if (page.fault === 'redirect_self') return page.url
     if (page.fault === 'redirect_chain' && page.hop < chainHops) {
-      const start = this.page(page.hostIndex, page.index)
+      const start = this.place(page.hostIndex, page.index)
       return this.origin(page.hostIndex) + hopPath(start.path, page.hop + 1)
     }
-    return this.page(page.hostIndex, this.layout.parent(page.index)).url
+    return this.place(page.hostIndex, this.layout.parent(page.index)).url
   }
 
   #faultOf(host: number, index: number, hash: number): Fault | 'none' {

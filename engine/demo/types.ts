@@ -13,13 +13,17 @@ export const faults = [
 
 export type Fault = (typeof faults)[number]
 
-export interface Page {
+/** Where a page is: as much of it as a link needs. */
+export interface Place {
   readonly url: string
-  /** Host name, without the port. */
-  readonly host: string
   readonly hostIndex: number
   /** Path and query, as in the request line. */
   readonly path: string
+}
+
+export interface Page extends Place {
+  /** Host name, without the port. */
+  readonly host: string
   /** `page`: counted among the web's pages. `private`: served, and forbidden by robots.txt. `hop`: inside a redirect chain. */
   readonly kind: 'page' | 'private' | 'hop'
   /** Position within the host; for a private page, among the private ones. */

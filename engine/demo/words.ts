@@ -15,24 +15,26 @@ const common = ('the of and to in a is that for it was on are as with his they a
 
 const syllables = 'ba con der el fi gra hol in ja ker lo men na or per qua ri son ta um ver wi xen yo zel tion ing est ard ous'.split(' ')
 
-const vocabularySize = 4_000
+const vocabularySize = 1_500
+const drawsSize = 4_096
 
-const vocabulary: readonly string[] = makeVocabulary()
+/** Words repeated by how common they are, so that a draw is one look-up. */
+const draws: readonly string[] = makeDraws()
 
-function makeVocabulary(): string[] {
+function makeDraws(): string[] {
   const roll = dice(0x51a1ce)
-  const words = [...common]
-  while (words.length < vocabularySize) {
-    let word = ''
-    for (let part = 2 + below(roll, 3); part > 0; part--) word += pick(roll, syllables)
-    words.push(word)
+  const vocabulary = [...common]
+  while (vocabulary.length < vocabularySize) {
+    let made = ''
+    for (let part = 2 + below(roll, 2); part > 0; part--) made += pick(roll, syllables)
+    vocabulary.push(made)
   }
-  return words
+  // The rank of a Zipf law with exponent one is exponential in an even share.
+  return Array.from({ length: drawsSize }, (_, index) => vocabulary[Math.floor(vocabularySize ** (index / drawsSize)) - 1]!)
 }
 
-/** A word: the rank of a Zipf law with exponent one is exponential in an even share. */
 export function word(roll: Dice): string {
-  return vocabulary[Math.floor(vocabularySize ** roll()) - 1]!
+  return draws[below(roll, drawsSize)]!
 }
 
 export function words(roll: Dice, count: number): string {
@@ -46,12 +48,6 @@ export function sentence(roll: Dice): string {
   const comma = roll() < 0.3 ? ', ' + words(roll, 3 + below(roll, 5)) : ''
   const end = roll() < 0.06 ? ' &ndash; 5&nbsp;&euro; &amp; more.' : roll() < 0.1 ? '?' : '.'
   return text[0]!.toUpperCase() + text.slice(1) + comma + end
-}
-
-export function sentences(roll: Dice, count: number): string {
-  let text = sentence(roll)
-  for (let index = 1; index < count; index++) text += ' ' + sentence(roll)
-  return text
 }
 
 /** Words for the path of a page; some carry a percent-encoded letter. */

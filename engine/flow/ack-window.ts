@@ -5,19 +5,22 @@
  *
  *     push -> [ waiting ... ] -> next() -> in hand -> the next call of next() -> acknowledged
  *
+ * An item that is not for the consumer keeps its place in that order and is acknowledged when its turn comes.
  * Main thread.
  */
 export class AckWindow<T> {
   readonly #waiting: T[] = []
   readonly #sizeMax: number
+  readonly #isHanded: (item: T) => boolean
   readonly #onAck: (item: T) => void
   #inHand: T | undefined
   #asker: ((item: T | undefined) => void) | undefined
   #isClosed = false
 
-  constructor(sizeMax: number, onAck: (item: T) => void) {
-    this.#sizeMax = sizeMax
-    this.#onAck = onAck
+  constructor(options: { sizeMax: number; isHanded: (item: T) => boolean; onAck: (item: T) => void }) {
+    this.#sizeMax = options.sizeMax
+    this.#isHanded = options.isHanded
+    this.#onAck = options.onAck
   }
 
   /** Pages that wait and the one in hand. */
@@ -61,7 +64,9 @@ export class AckWindow<T> {
   }
 
   #hand(): void {
-    if (this.#asker === undefined || (this.#waiting.length === 0 && !this.#isClosed)) return
+    if (this.#asker === undefined) return
+    while (this.#waiting.length > 0 && !this.#isHanded(this.#waiting[0]!)) this.#onAck(this.#waiting.shift()!)
+    if (this.#waiting.length === 0 && !this.#isClosed) return
     const asker = this.#asker
     this.#asker = undefined
     this.#inHand = this.#waiting.shift()

@@ -143,6 +143,14 @@ export class Scheduler {
     this.#settle(lease.host)
   }
 
+  /** Gives back a URL whose page was received and will not be stored. */
+  giveBackUnstored(url: QueuedUrl): void {
+    const host = this.#hosts.get(url.host)
+    invariant(host?.leased.has(url.sequence) === true, 'only a leased URL is given back')
+    host.claimed.unshift(url)
+    this.#settle(host)
+  }
+
   /** The host's robots.txt could not be had, or the host itself: it rests, and in the end it is given up. */
   failHost(host: Host, code: FailureCode, startedAtMs: number): void {
     if (this.#charge(host, code, startedAtMs, 0) === 'given up') this.#giveUp(host, code)

@@ -1,0 +1,66 @@
+/**
+ * The way in for seeds: text to URL, bounded batches, one commit each, and the scope that grows with them. The source
+ * is pulled, so a file of a million seeds takes no memory. Main thread.
+ */
+import type { AddResult, RejectedUrl } from './core/api-types.ts'
+import type { CommitLoop } from './commit-loop.ts'
+import { registrableDomainOf } from './core/domain.ts'
+import { limits } from './core/limits.ts'
+import type { Scope } from './core/options.ts'
+import type { NewUrl } from './core/types.ts'
+import { fingerprintOf, hostOf, parseFetchUrl, urlKey } from './core/url-key.ts'
+
+const REJECTIONS_KEPT_MAX = 100
+
+export interface AddTarget {
+  readonly commits: Pick<CommitLoop, 'add'>
+  readonly scope: Scope
+  /** The workers' filter; filled before the commit, so that no link of a seed's page is missed. */
+  readonly scopeTable: { add(name: string): void }
+}
+
+/** The name under which a host is in scope. */
+export function scopeNameOf(host: string, scope: Scope): string {
+  return scope === 'domain' ? registrableDomainOf(host) : host
+}
+
+/** Adds seeds. Resolves when all are stored; a text that is no http(s) URL is rejected, and the others go on. */
+export async function addUrls(target: AddTarget, urls: string | Iterable<string> | AsyncIterable<string>): Promise<AddResult> {
+  const result = { added: 0, known: 0, rejected: 0, rejections: [] as RejectedUrl[] }
+  let batch: NewUrl[] = []
+  const commit = async (): Promise<void> => {
+    const names = new Set(batch.map((url) => scopeNameOf(url.host, target.scope)))
+    if (target.scope !== 'any') for (const name of names) target.scopeTable.add(name)
+    const areNew = await target.commits.add(batch, target.scope === 'any' ? [] : [...names])
+    const added = areNew.filter(Boolean).length
+    result.added += added
+    result.known += areNew.length - added
+    batch = []
+  }
+  for await (const text of typeof urls === 'string' ? [urls] : urls) {
+    const seed = seedOf(text)
+    if (seed === undefined) {
+      result.rejected += 1
+      if (result.rejections.length < REJECTIONS_KEPT_MAX) result.rejections.push(rejectionOf(text))
+      continue
+    }
+    batch.push(seed)
+    if (batch.length >= limits.addUrlsPerCommitMax) await commit()
+  }
+  if (batch.length > 0) await commit()
+  return result
+}
+
+function seedOf(text: string): NewUrl | undefined {
+  const url = typeof text === 'string' ? parseFetchUrl(text.trim()) : undefined
+  if (url === undefined) return undefined
+  return { url: url.href, host: hostOf(url), fingerprint: fingerprintOf(urlKey(url)), depth: 0, priority: 0 }
+}
+
+function rejectionOf(text: unknown): RejectedUrl {
+  const input = String(text).slice(0, 200)
+  const message = typeof text === 'string' && text.length > limits.urlBytesMax
+    ? `longer than ${limits.urlBytesMax} bytes`
+    : 'not an http or https URL'
+  return { input, code: 'bad_url', message }
+}

@@ -1,0 +1,60 @@
+/**
+ * The engine's answers to what comes in through the control socket of its directory. Runs in the engine's process.
+ */
+import type { HostStats, Stats } from '../core/api-types.ts'
+import { SluiceError } from '../core/errors.ts'
+import { hostNameOf } from './host-name.ts'
+
+/** What is asked over the socket. */
+export type ControlRequest =
+  | { readonly cmd: 'status' }
+  | { readonly cmd: 'host'; readonly name: string }
+  | { readonly cmd: 'exclude'; readonly hosts: readonly string[] }
+  | { readonly cmd: 'pause' }
+  | { readonly cmd: 'resume' }
+
+export type ControlAnswer =
+  | { readonly ok: true; readonly pid: number; readonly stats?: Stats; readonly host?: HostStats | undefined; readonly excluded?: readonly string[] }
+  | { readonly ok: false; readonly code: string; readonly message: string }
+
+/** As much of a Crawler as can be controlled from outside. */
+export interface ControlledCrawler {
+  stats(): Stats
+  host(name: string): HostStats | undefined
+  exclude(name: string): Promise<void>
+  pause(): void
+  resume(): void
+}
+
+/** Answers one request; what is wrong with it is an answer too. */
+export async function handleControl(crawler: ControlledCrawler, request: unknown): Promise<ControlAnswer> {
+  try {
+    return { ok: true, pid: process.pid, ...await answer(crawler, request as Partial<ControlRequest> | null) }
+  } catch (error) {
+    return { ok: false, code: error instanceof SluiceError ? error.code : 'internal', message: (error as Error).message }
+  }
+}
+
+async function answer(crawler: ControlledCrawler, request: Partial<ControlRequest> | null): Promise<object> {
+  switch (request?.cmd) {
+    case 'status': return { stats: crawler.stats() }
+    case 'host': return { host: crawler.host(hostNameOf((request as { name?: unknown }).name)) }
+    case 'exclude': return { excluded: await excludeAll(crawler, (request as { hosts?: unknown }).hosts) }
+    case 'pause': return { stats: act(crawler, 'pause') }
+    case 'resume': return { stats: act(crawler, 'resume') }
+    default: throw new SluiceError('usage', 'expected a request with cmd status, host, exclude, pause or resume')
+  }
+}
+
+function act(crawler: ControlledCrawler, what: 'pause' | 'resume'): Stats {
+  crawler[what]()
+  return crawler.stats()
+}
+
+async function excludeAll(crawler: ControlledCrawler, hosts: unknown): Promise<readonly string[]> {
+  if (!Array.isArray(hosts) || hosts.length === 0) throw new SluiceError('usage', 'expected a list of hosts to exclude')
+  // All are read before the first is excluded: a list with a mistake in it changes nothing.
+  const names = hosts.map(hostNameOf)
+  for (const name of names) await crawler.exclude(name)
+  return names
+}

@@ -1,0 +1,98 @@
+/**
+ * Main module of the engine's process: one crawler, told what to do over the IPC channel (messages.ts). It ends when its
+ * work is done, when it is told to, and at once when its parent is gone.
+ */
+import { Crawler } from '../crawler.ts'
+import type { Stats, Summary } from '../core/api-types.ts'
+import { failureTable, SluiceError, type FailureCode } from '../core/errors.ts'
+import { resolveRunLimits, type RunLimits } from '../core/options.ts'
+import type { PageRecord } from '../core/types.ts'
+import { handleControl } from './control-handler.ts'
+import { watchParent } from './lifeline.ts'
+import { openLog, type Log } from './log.ts'
+import type { SeedSources, StartMessage, ToChild, ToParent } from './messages.ts'
+import { isSpent, remainingLimits } from './run-limits.ts'
+import { readSeeds } from './seeds.ts'
+
+/** Failed seeds that are reported one by one; beyond them the summary's counts must do. */
+const seedFailuresMax = 20
+
+const stopping = new AbortController()
+
+/** Resolves when the message has left the process. */
+function tell(message: ToParent): Promise<void> {
+  return new Promise((resolve) => {
+    if (process.connected) process.send!(message, () => resolve())
+    else resolve()
+  })
+}
+
+async function fail(error: unknown): Promise<never> {
+  const known = error instanceof SluiceError ? error : new SluiceError('internal', error instanceof Error ? error.message : String(error))
+  const stack = error instanceof Error ? error.stack : undefined
+  await tell({ type: 'failed', code: known.code, message: known.message, ...(stack !== undefined && { stack }) })
+  process.exit(1)
+}
+
+/** Counts failures by code, and reports the first seeds among them. */
+function watchFailures(crawler: Crawler, log: Log): Record<string, number> {
+  const codes: Record<string, number> = {}
+  let seedFailures = 0
+  crawler.on('failed', (record: PageRecord) => {
+    const { code, depth, url } = record
+    if (code === undefined) return
+    codes[code] = (codes[code] ?? 0) + 1
+    log.debug({ url, code, attempts: record.attempts }, 'failed')
+    if (depth > 0 || !Object.hasOwn(failureTable, code) || ++seedFailures > seedFailuresMax) return
+    void tell({ type: 'seed_failed', url, code: code as FailureCode })
+  })
+  crawler.on('pressure', (blockedOn) => log.debug({ blockedOn }, 'pressure'))
+  return codes
+}
+
+async function addSeeds(crawler: Crawler, seeds: SeedSources): Promise<void> {
+  const input = seeds.stdinName === undefined ? undefined : { stream: process.stdin, name: seeds.stdinName }
+  const result = await crawler.add(readSeeds(seeds.urls, input, stopping.signal))
+  if (!stopping.signal.aborted) await tell({ type: 'seeded', result })
+}
+
+async function crawlOn(crawler: Crawler, limits: RunLimits, hasRoom: boolean): Promise<Summary> {
+  if (hasRoom && !stopping.signal.aborted) return crawler.start({ ...limits, signal: stopping.signal })
+  return idleSummary(crawler.stats(), hasRoom ? 'stopped' : 'limit')
+}
+
+/** Of a run that ended before it began. */
+function idleSummary(stats: Stats, state: Summary['state']): Summary {
+  return { ...stats, state, pagesThisRun: 0, fetchesThisRun: 0, parked: 0 }
+}
+
+async function live(start: StartMessage): Promise<void> {
+  const log = openLog(start.verbose)
+  const crawler = await Crawler.open(start.crawl)
+  crawler.onControl((request) => handleControl(crawler, request))
+  const codes = watchFailures(crawler, log)
+  const { isContinued, changedOptions } = crawler
+  const counters = crawler.stats()
+  log.debug({ dir: crawler.options.dir, isContinued, pid: process.pid }, 'opened')
+  await tell({ type: 'opened', isContinued, changedOptions, counters })
+  const timer = setInterval(() => void tell({ type: 'stats', stats: crawler.stats(), codes }), start.statsEveryMs)
+  if (start.seeds !== undefined) await addSeeds(crawler, start.seeds)
+  const limits = remainingLimits(resolveRunLimits(start.run), counters, start.baseline)
+  const summary = await crawlOn(crawler, limits, !isSpent(limits))
+  clearInterval(timer)
+  // The last snapshot first: it has what the summary leaves out. Closed before the end is told, so that all is stored.
+  await tell({ type: 'stats', stats: crawler.stats(), codes })
+  await crawler.close()
+  await tell({ type: 'ended', summary, codes })
+  process.exit(0)
+}
+
+watchParent()
+process.on('uncaughtException', (error) => void fail(error))
+// A service manager may signal every process of the group.
+process.on('SIGINT', () => stopping.abort())
+process.on('SIGTERM', () => stopping.abort())
+process.on('message', (message: ToChild) => {
+  if (message.type === 'stop') stopping.abort()
+  else void live(message).catch(fail)
+})

@@ -1,0 +1,17 @@
+/**
+ * A host as a user types it (`Example.com`, `bücher.example`, `[::1]`, a whole URL) as the name under which the crawl
+ * knows it. Pure function.
+ */
+import { SluiceError } from '../core/errors.ts'
+import { hostOf, parseFetchUrl } from '../core/url-key.ts'
+
+/** Throws `usage`. */
+export function hostNameOf(given: unknown): string {
+  const text = typeof given === 'string' ? given.trim() : ''
+  const isUrl = /^https?:\/\//i.test(text)
+  const url = parseFetchUrl(isUrl ? text : `http://${text}/`)
+  // A path or a port in what should be a name alone is a mistake rather than a host.
+  const isName = url !== undefined && (isUrl || (url.pathname === '/' && url.search === '' && url.port === '' && url.username === '' && !/[/?#]/.test(text)))
+  if (text === '' || !isName) throw new SluiceError('usage', `HOST: expected a host name such as example.com, given ${JSON.stringify(given ?? '')}`)
+  return hostOf(url)
+}

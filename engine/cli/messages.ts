@@ -1,0 +1,62 @@
+/**
+ * What the command line's process and the engine's process say to each other over the IPC channel. Types only.
+ *
+ *   parent                                   child
+ *     start  ------------------------------->  opens the store
+ *            <-------------------------------  opened
+ *            <-------------------------------  seeded     (once all seeds are in the frontier)
+ *            <-------------------------------  stats ...  seed_failed ...
+ *     stop   ------------------------------->  aborts fetches, stores what lies in slots
+ *            <-------------------------------  ended | failed, and the process exits
+ */
+import type { AddResult, Stats, Summary } from '../core/api-types.ts'
+import type { ErrorCode, FailureCode } from '../core/errors.ts'
+import type { CrawlOptionsGiven, RunLimitsGiven } from '../core/options.ts'
+import type { Counters } from '../core/types.ts'
+
+/** Where this run began: an engine that is started again goes on counting from here. */
+export interface RunBaseline {
+  readonly pages: number
+  readonly wireBytes: number
+  /** Time that the run has taken so far. */
+  readonly elapsedMs: number
+}
+
+export interface SeedSources {
+  readonly urls: readonly string[]
+  /** Present when more of them come over the child's standard input: what messages call it. */
+  readonly stdinName?: string
+}
+
+export interface StartMessage {
+  readonly type: 'start'
+  readonly crawl: CrawlOptionsGiven
+  readonly run: RunLimitsGiven
+  /** Absent when the seeds are in the frontier already. */
+  readonly seeds?: SeedSources
+  /** Absent at the first start of the run. */
+  readonly baseline?: RunBaseline
+  readonly statsEveryMs: number
+  readonly verbose: boolean
+}
+
+export type ToChild = StartMessage | { readonly type: 'stop' }
+
+export interface OpenedMessage {
+  readonly type: 'opened'
+  readonly isContinued: boolean
+  /** One text for each option that differs from the stored one, such as `delayMs: 1000 -> 0`. */
+  readonly changedOptions: readonly string[]
+  readonly counters: Counters
+}
+
+/** How often each failure code ended a URL, in this process. */
+export type CodeCounts = Readonly<Partial<Record<string, number>>>
+
+export type ToParent =
+  | OpenedMessage
+  | { readonly type: 'seeded'; readonly result: AddResult }
+  | { readonly type: 'stats'; readonly stats: Stats; readonly codes: CodeCounts }
+  | { readonly type: 'seed_failed'; readonly url: string; readonly code: FailureCode }
+  | { readonly type: 'ended'; readonly summary: Summary; readonly codes: CodeCounts }
+  | { readonly type: 'failed'; readonly code: ErrorCode; readonly message: string; readonly stack?: string }

@@ -1,0 +1,238 @@
+/**
+ * claim -> fetch -> parse -> commit -> release: the only file that sees every stage, and it only sequences.
+ *
+ *   scheduler.candidate -> fetch stage -> [received] -> parse stage -> [window] -> commits -> scheduler.settled
+ *
+ * `#pump` moves what can move, from the last stage to the first, so that room made at the end is used at once: results
+ * leave their slots, slots take what was received, and then new fetches begin. It runs after every event, once a turn
+ * of the event loop. Back-pressure is the absence of room: a consumer that does not acknowledge fills the window, a
+ * full window leaves results in their slots, full slots stop the dispatch, and without dispatch nothing is claimed.
+ *
+ * Invariant: no stage waits on one before it. Main thread.
+ */
+import type { CommitBatch, CommitResult } from '../storage/store.ts'
+import type { BlockedOn } from './core/api-types.ts'
+import { invariant } from './core/errors.ts'
+import { stateOfOutcome, type QueuedUrl } from './core/types.ts'
+import type { CrawlParts } from './crawl-parts.ts'
+import { FetchStage } from './fetch-stage.ts'
+import { ParseStage, type Settled } from './parse-stage.ts'
+import type { Run } from './run.ts'
+
+export class CrawlLoop {
+  readonly #parts: CrawlParts
+  readonly #fetches: FetchStage
+  readonly #parses: ParseStage
+  #run: Run<Settled> | undefined
+  #blockedOn: BlockedOn = 'idle'
+  #isPaused = false
+  #isPumpDue = false
+  #cancelTimer: (() => void) | undefined
+  #parked = 0
+
+  constructor(parts: CrawlParts) {
+    this.#parts = parts
+    this.#parses = new ParseStage(parts)
+    this.#fetches = new FetchStage({ parts, onProgress: this.wake, onBroken: (error) => this.end('failed', true, error) })
+  }
+
+  get blockedOn(): BlockedOn {
+    return this.#blockedOn
+  }
+
+  get inFlight(): number {
+    return this.#fetches.inFlight
+  }
+
+  /** Bodies that wait for a slot. */
+  get receivedCount(): number {
+    return this.#fetches.received.length
+  }
+
+  /** URLs that the last run left waiting because their moment lies beyond the tail. */
+  get parked(): number {
+    return this.#parked
+  }
+
+  begin(run: Run<Settled>): void {
+    this.#run = run
+    this.#parked = 0
+    if (run.limits.maxTimeMs < Number.POSITIVE_INFINITY) {
+      const cancel = this.#parts.clock.after(run.limits.maxTimeMs, () => this.end('limit', true))
+      void run.drained.then(cancel)
+    }
+    this.wake()
+  }
+
+  /** Ends the run; `isAbort` also gives up what is being fetched. */
+  end(reason: 'stopped' | 'failed' | 'limit', isAbort: boolean, error?: unknown): void {
+    this.#run?.end(reason, error)
+    if (isAbort) this.#run?.abort()
+    this.wake()
+  }
+
+  setPaused(isPaused: boolean): void {
+    this.#isPaused = isPaused
+    this.wake()
+  }
+
+  /** Something has changed: pump once the present turn of the event loop is over. */
+  readonly wake = (): void => {
+    if (this.#isPumpDue) return
+    this.#isPumpDue = true
+    setImmediate(() => {
+      this.#isPumpDue = false
+      try {
+        this.#pump()
+      } catch (error) {
+        this.end('failed', true, error)
+      }
+    })
+  }
+
+  /** Hands a page to the commit: it was acknowledged, or nobody consumes. */
+  store(run: Run<Settled>, { ended, warc, record }: Settled): void {
+    const isPage = stateOfOutcome[ended.outcome] === 'done'
+    if (isPage) run.pagesStored += 1
+    else run.giveBack()
+    this.#parts.commits.end(ended, warc)
+    if (record === undefined) return
+    if (isPage) this.#parts.events.page(record)
+    else this.#parts.events.failed(record)
+  }
+
+  /** After the end was decided: gives back what nobody acknowledged, stores the rest, and cuts the WARC files to that. */
+  async conclude(run: Run<Settled>): Promise<void> {
+    const inHand = run.window?.takeBack()
+    if (inHand !== undefined) this.#giveBack(inHand.ended.url)
+    await run.drained
+    this.#run = undefined
+    await this.#parts.commits.flush()
+    await this.#parses.cutWarc()
+    this.#blockedOn = 'idle'
+  }
+
+  /** A batch is stored: its leases end, its hosts may have more to do. */
+  readonly committed = (batch: CommitBatch, result: CommitResult): void => {
+    const { scheduler, known } = this.#parts
+    for (const { url, links } of batch.ended) {
+      for (let i = 0; i < links.count; i++) known.add(links.fingerprint(i))
+      scheduler.settled(url.host, url.sequence)
+    }
+    for (const { url } of batch.deferred) scheduler.settled(url.host, url.sequence)
+    for (const host of result.hostsGrown) scheduler.grow(host)
+    this.#parses.stored(batch.warcLengths)
+    this.wake()
+  }
+
+  /** A worker died and has left: its WARC file must end with the last page that reached a done slot. */
+  readonly workerLost = async (lost: { readonly warcFile?: number; readonly warcLength: number }): Promise<void> => {
+    if (lost.warcFile === undefined) return
+    try {
+      await this.#parts.store.cutWarc(lost.warcFile, lost.warcLength)
+    } catch (error) {
+      this.end('failed', true, error)
+    }
+  }
+
+  #pump(): void {
+    const run = this.#run
+    if (run === undefined) return
+    this.#collect(run)
+    this.#parses.fill(this.#fetches.received)
+    if (run.reason === undefined) this.#dispatch(run)
+    this.#decideEnd(run)
+    if (run.reason === undefined) this.#setTimer()
+    else this.#finishIfDrained(run)
+  }
+
+  /** Takes results out of their slots as far as those after them have room. */
+  #collect(run: Run<Settled>): void {
+    const { commits, events } = this.#parts
+    if (run.window !== undefined && run.aborter.signal.aborted) return this.#collectUnwanted()
+    const needsRecord = run.window !== undefined || events.areHeard
+    while (!commits.isFull && run.window?.isFull !== true) {
+      const settled = this.#parses.collect(needsRecord)
+      if (settled === undefined) return
+      if (run.window === undefined) this.store(run, settled)
+      else run.window.push(settled)
+    }
+  }
+
+  /** The consumer will ask for no more pages: what lies in slots is not stored, and comes again. */
+  #collectUnwanted(): void {
+    for (let settled = this.#parses.collect(false); settled !== undefined; settled = this.#parses.collect(false)) {
+      this.#giveBack(settled.ended.url)
+    }
+  }
+
+  #dispatch(run: Run<Settled>): void {
+    const { scheduler, events } = this.#parts
+    let blockedOn = this.#bound(run)
+    while (blockedOn === 'nothing') {
+      const candidate = scheduler.candidate()
+      if (candidate === undefined) {
+        blockedOn = scheduler.isEmpty ? 'idle' : 'politeness'
+        break
+      }
+      this.#fetches.begin(run, candidate)
+      blockedOn = this.#bound(run)
+    }
+    if (blockedOn === this.#blockedOn) return
+    this.#blockedOn = blockedOn
+    events.pressure(blockedOn)
+  }
+
+  /** The bound that forbids another fetch, the last stage first: what it lacks is why the stages before it wait. */
+  #bound(run: Run<Settled>): BlockedOn {
+    const { budget, commits, options, pool } = this.#parts
+    if (this.#isPaused) return 'paused'
+    if (run.window?.isFull === true) return 'consumer'
+    if (commits.isFull) return 'commit'
+    if (pool.slotsFree === 0 || this.receivedCount > 0) return 'page_ring'
+    if (budget.waiting > 0) return 'body_bytes'
+    if (this.inFlight >= options.connections) return 'connections'
+    return run.hasRoom ? 'nothing' : 'limit'
+  }
+
+  #decideEnd(run: Run<Settled>): void {
+    const { clock, commits, options, scheduler, store } = this.#parts
+    if (run.reason !== undefined || this.#isPaused || !this.#isDrained || !commits.isIdle) return
+    if ((run.window?.size ?? 0) > 0) return
+    if (scheduler.leasedCount === 0 && scheduler.isEmpty) {
+      invariant(store.counters().pending === 0, 'nothing is pending when no host has work')
+      return run.end('complete')
+    }
+    if (!run.hasRoom) return run.end('limit')
+    const restingUntilMs = scheduler.restingUntilMs()
+    if (restingUntilMs !== undefined && restingUntilMs - clock.nowMs() > options.tailMs) {
+      this.#parked = store.counters().pending
+      run.end('complete')
+    }
+  }
+
+  get #isDrained(): boolean {
+    return this.inFlight === 0 && this.receivedCount === 0 && this.#parses.size === 0
+  }
+
+  #finishIfDrained(run: Run<Settled>): void {
+    this.#cancelTimer?.()
+    this.#cancelTimer = undefined
+    if (run.aborter.signal.aborted || this.#isDrained) for (const { ended } of run.window?.close() ?? []) this.#giveBack(ended.url)
+    if (this.#isDrained) run.drain()
+  }
+
+  #giveBack(url: QueuedUrl): void {
+    this.#parts.scheduler.giveBackUnstored(url)
+    this.#run?.giveBack()
+  }
+
+  #setTimer(): void {
+    const { clock, scheduler } = this.#parts
+    this.#cancelTimer?.()
+    this.#cancelTimer = undefined
+    if (this.#blockedOn !== 'politeness') return
+    const atMs = scheduler.nextAtMs()
+    if (atMs !== undefined) this.#cancelTimer = clock.after(atMs - clock.nowMs(), this.wake)
+  }
+}

@@ -1,0 +1,36 @@
+/**
+ * The stages that the crawl loop sequences, as it sees them. Types only.
+ */
+import type { ParsePool } from '../threads/parse-pool.ts'
+import type { Store } from '../storage/store.ts'
+import type { CommitLoop } from './commit-loop.ts'
+import type { BlockedOn } from './core/api-types.ts'
+import type { Clock } from './core/clock.ts'
+import type { CrawlOptions } from './core/options.ts'
+import type { PageRecord } from './core/types.ts'
+import type { ByteBudget } from './fetch/byte-budget.ts'
+import type { Fetcher } from './fetch/fetcher.ts'
+import type { Scheduler } from './schedule/scheduler.ts'
+import type { RobotsGate } from './web/robots.ts'
+
+export interface CrawlParts {
+  readonly store: Store
+  readonly scheduler: Scheduler
+  readonly fetcher: Fetcher
+  /** Bytes of bodies in flight. */
+  readonly budget: ByteBudget
+  readonly robots: RobotsGate
+  readonly pool: ParsePool
+  readonly commits: CommitLoop
+  readonly clock: Clock
+  readonly options: CrawlOptions
+  /** Filled with every link of a stored page. */
+  readonly known: { add(fingerprint: Uint8Array): void }
+  readonly events: {
+    /** Somebody listens, so records must be made. */
+    readonly areHeard: boolean
+    page(record: PageRecord): void
+    failed(record: PageRecord): void
+    pressure(blockedOn: BlockedOn): void
+  }
+}

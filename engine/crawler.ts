@@ -1,0 +1,269 @@
+/**
+ * The library's face: composition and lifecycle. It wires the stages and owns what must be closed; what happens
+ * between them is the crawl loop's. Main thread.
+ *
+ *     open -> (add, run or start, as often as wanted) -> close
+ *
+ * Invariant: whatever `open` has opened, `close` closes, in the reverse order, also when opening fails half-way; a
+ * closed crawler leaves no handle, so the process ends by itself.
+ */
+import { addUrls } from './add-urls.ts'
+import type { AddResult, CrawlerEvents, CrawlState, HostStats, RunOptions, StartOptions, Stats, Summary } from './core/api-types.ts'
+import { SluiceError } from './core/errors.ts'
+import { limits } from './core/limits.ts'
+import { resolveRunLimits, type Concurrency, type CrawlOptions, type CrawlOptionsGiven } from './core/options.ts'
+import { stateOfOutcome, type PageRecord } from './core/types.ts'
+import { CrawlLoop } from './crawl-loop.ts'
+import { AckWindow } from './flow/ack-window.ts'
+import { openStages, type OpenedStages } from './open-stages.ts'
+import type { Settled } from './parse-stage.ts'
+import { Run } from './run.ts'
+import { hostStatsOf, LoopMeter, statsOf, summaryOf } from './stats.ts'
+
+/** What `setLimit` changes for one host, until the crawler is closed. */
+export interface HostLimit {
+  readonly concurrency?: Concurrency
+  readonly delayMs?: number
+}
+
+export class Crawler {
+  readonly #stages: OpenedStages
+  readonly #loop: CrawlLoop
+  readonly #meter = new LoopMeter()
+  readonly #openedAtMs: number
+  #run: Run<Settled> | undefined
+  #fetchesBefore = 0
+  #state: CrawlState = 'open'
+  #closing: Promise<void> | undefined
+
+  private constructor(stages: OpenedStages, loop: CrawlLoop) {
+    this.#stages = stages
+    this.#loop = loop
+    this.#openedAtMs = stages.parts.clock.nowMs()
+  }
+
+  /**
+   * Opens a crawl directory, or makes one. A directory that holds a crawl goes on where it stopped, with its stored
+   * options except for those given.
+   *
+   * @throws SluiceError `bad_option`, `file_unreadable`, `extractor_unloadable`; `dir_unusable`, `store_in_use`,
+   *   `store_version`, `store_corrupt` (nothing is changed then)
+   */
+  static async open(given: CrawlOptionsGiven = {}): Promise<Crawler> {
+    const late: { loop?: CrawlLoop } = {}
+    const stages = await openStages(given, {
+      onWork: () => late.loop?.wake(),
+      onCommitted: (batch, result) => late.loop?.committed(batch, result),
+      onFailed: (error) => late.loop?.end('failed', true, error),
+      onWorkerLost: (lost) => late.loop?.workerLost(lost),
+    })
+    late.loop = new CrawlLoop(stages.parts)
+    stages.parts.scheduler.open(stages.isContinued)
+    return new Crawler(stages, late.loop)
+  }
+
+  /** The directory held a crawl. */
+  get isContinued(): boolean {
+    return this.#stages.isContinued
+  }
+
+  /** Given options that differ from those stored, as `name: stored -> given`. */
+  get changedOptions(): readonly string[] {
+    return this.#stages.changedOptions
+  }
+
+  get options(): CrawlOptions {
+    return this.#stages.parts.options
+  }
+
+  /**
+   * Adds seeds, and their hosts (or domains) to the scope. Pulls from its source and waits for the store, so the source
+   * may be endless. Texts that are no http(s) URL are counted and reported, not thrown.
+   *
+   * @throws SluiceError `crawler_closed`, `disk_failed`
+   */
+  async add(urls: string | Iterable<string> | AsyncIterable<string>): Promise<AddResult> {
+    this.#checkOpen()
+    const { parts, scopeTable } = this.#stages
+    return addUrls({ commits: parts.commits, scope: parts.options.scope, scopeTable }, urls)
+  }
+
+  /**
+   * Crawls, and hands out each page that a server answered. Asking for the next page acknowledges this one: only then is
+   * its outcome stored. Leaving the loop gives back what was not acknowledged. One run at a time.
+   *
+   * @throws SluiceError `crawler_closed`, `already_running`, `bad_option`, and what ended the run when it failed
+   */
+  async *run(options: RunOptions = {}): AsyncGenerator<PageRecord, void, void> {
+    const run = this.#begin(options, true)
+    yield* this.#pagesOf(run)
+    if (run.error !== undefined) throw run.error
+  }
+
+  /**
+   * Crawls until nothing is left, a limit is reached or it is stopped. With `onPage` each page is acknowledged when the
+   * promise that it returns resolves, one page at a time; without, pages are stored as they come.
+   *
+   * @throws SluiceError `consumer_failed` when `onPage` throws; the page in hand is given back
+   */
+  async start({ onPage, ...options }: StartOptions = {}): Promise<Summary> {
+    const run = this.#begin(options, onPage !== undefined)
+    if (onPage === undefined) {
+      await run.drained
+      await this.#conclude(run)
+    } else {
+      for await (const page of this.#pagesOf(run)) await consume(onPage, page)
+    }
+    if (run.error !== undefined) throw run.error
+    return summaryOf(this.#stages.parts, run, this.#loop.parked)
+  }
+
+  /**
+   * Ends the run as SIGINT does: aborts what is being fetched, stores what lies in slots. A consumer may still finish the
+   * page that it has in hand; its loop then ends.
+   */
+  async stop(): Promise<void> {
+    const run = this.#run
+    if (run === undefined) return
+    this.#loop.end('stopped', true)
+    await run.drained
+    if (run.window === undefined) await this.#conclude(run)
+  }
+
+  /** No URL is started until `resume`; what is under way goes on. */
+  pause(): void {
+    this.#loop.setPaused(true)
+  }
+
+  resume(): void {
+    this.#loop.setPaused(false)
+  }
+
+  stats(): Stats {
+    const { parts } = this.#stages
+    return statsOf({
+      parts, loop: this.#loop, meter: this.#meter, state: this.#state, run: this.#run,
+      elapsedMs: Math.round(parts.clock.nowMs() - this.#openedAtMs),
+      fetches: this.#fetchesBefore + (this.#run?.fetches ?? 0),
+    })
+  }
+
+  /** What is known of a host; undefined when the crawl never met it. */
+  host(name: string): HostStats | undefined {
+    this.#checkOpen()
+    return hostStatsOf(this.#stages.parts, name)
+  }
+
+  /** Ends every queued URL of a host without a fetch, now and later. */
+  async exclude(name: string): Promise<void> {
+    this.#checkOpen()
+    const { parts } = this.#stages
+    parts.commits.noteHost({ name, excluded: true })
+    parts.scheduler.exclude(name)
+    await parts.commits.flush()
+    this.#loop.wake()
+  }
+
+  /** Changes the limit or the delay of a host that has work, until it has none or the crawler is closed. */
+  setLimit(name: string, limit: HostLimit): void {
+    const host = this.#stages.parts.scheduler.host(name)
+    if (host === undefined) return
+    if (limit.concurrency !== undefined) host.limiter.setBounds(limit.concurrency)
+    if (limit.delayMs !== undefined) host.delayMs = limit.delayMs
+    this.#loop.wake()
+  }
+
+  on<K extends keyof CrawlerEvents>(event: K, listener: (...args: CrawlerEvents[K]) => void): this {
+    this.#stages.events.emitter.on(event, listener as never)
+    return this
+  }
+
+  off<K extends keyof CrawlerEvents>(event: K, listener: (...args: CrawlerEvents[K]) => void): this {
+    this.#stages.events.emitter.off(event, listener as never)
+    return this
+  }
+
+  /** Answers what comes in through the control socket of the directory; one handler. */
+  onControl(handler: (request: unknown) => Promise<object>): void {
+    this.#stages.onControl(handler)
+  }
+
+  /** Stops a run, stores everything, and closes. Idempotent. */
+  close(): Promise<void> {
+    this.#closing ??= this.#close()
+    return this.#closing
+  }
+
+  async #close(): Promise<void> {
+    const run = this.#run
+    await this.stop()
+    if (run !== undefined) await this.#conclude(run).catch(() => {})
+    this.#state = 'closed'
+    await this.#stages.close()
+  }
+
+  #begin(options: RunOptions, hasConsumer: boolean): Run<Settled> {
+    this.#checkOpen()
+    if (this.#run !== undefined) throw new SluiceError('already_running', 'a run is under way; one crawler runs once at a time')
+    const { signal, ...given } = options
+    const window: AckWindow<Settled> | undefined = hasConsumer
+      ? new AckWindow({
+          sizeMax: limits.pagesUnackedMax,
+          isHanded: ({ ended }) => stateOfOutcome[ended.outcome] === 'done',
+          onAck: (settled) => this.#loop.store(run, settled),
+        })
+      : undefined
+    const run = new Run<Settled>({ limits: resolveRunLimits(given), startedAtMs: this.#stages.parts.clock.nowMs(), window })
+    this.#run = run
+    this.#state = 'running'
+    this.#loop.begin(run)
+    if (signal !== undefined) this.#stopOn(signal, run)
+    return run
+  }
+
+  #stopOn(signal: AbortSignal, run: Run<Settled>): void {
+    const stop = (): void => this.#loop.end('stopped', true)
+    if (signal.aborted) stop()
+    signal.addEventListener('abort', stop, { once: true })
+    void run.drained.then(() => signal.removeEventListener('abort', stop))
+  }
+
+  async *#pagesOf(run: Run<Settled>): AsyncGenerator<PageRecord, void, void> {
+    const window = run.window!
+    try {
+      for (let item = await window.next(); item !== undefined; item = await window.next()) yield item.record!
+    } finally {
+      this.#loop.end('stopped', true)
+      await this.#conclude(run)
+    }
+  }
+
+  #conclude(run: Run<Settled>): Promise<void> {
+    run.concluding ??= this.#concludeOnce(run)
+    return run.concluding
+  }
+
+  async #concludeOnce(run: Run<Settled>): Promise<void> {
+    this.#state = 'draining'
+    try {
+      await this.#loop.conclude(run)
+    } finally {
+      this.#fetchesBefore += run.fetches
+      this.#run = undefined
+      this.#state = 'open'
+    }
+    if (run.reason === 'complete') this.#stages.events.emitter.emit('idle')
+  }
+
+  #checkOpen(): void {
+    if (this.#closing !== undefined) throw new SluiceError('crawler_closed', 'the crawler is closed')
+  }
+}
+
+async function consume(onPage: (page: PageRecord) => unknown, page: PageRecord): Promise<void> {
+  try {
+    await onPage(page)
+  } catch (cause) {
+    throw new SluiceError('consumer_failed', `onPage threw on ${page.url}: ${String(cause)}`, { cause })
+  }
+}

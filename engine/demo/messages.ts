@@ -1,0 +1,13 @@
+/**
+ * What the process of a spawned demonstration web and its parent say to each other over the IPC channel. Types only.
+ */
+import type { ErrorCode } from '../core/errors.ts'
+
+export type ToParent =
+  | { readonly type: 'ready', readonly seeds: readonly string[], readonly resolve: readonly (readonly [string, string])[], readonly caPem: string, readonly port: number, readonly pages: number }
+  | { readonly type: 'failed', readonly code: ErrorCode, readonly message: string }
+  | { readonly type: 'flushed' }
+
+export type ToChild =
+  | { readonly type: 'flush' }
+  | { readonly type: 'close' }

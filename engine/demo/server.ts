@@ -1,0 +1,136 @@
+/**
+ * Answers requests for the pages of a site. One HTTP server takes the connections of all listeners; under TLS the name
+ * that the client sent must be the one it asks for. Every request becomes one entry of the log, with the moment when
+ * its headers arrived. Main thread of the web's process.
+ */
+import { createHash } from 'node:crypto'
+import http from 'node:http'
+import https from 'node:https'
+import type net from 'node:net'
+import type { TLSSocket } from 'node:tls'
+import type { Authority } from './authority.ts'
+import type { Bodies } from './bodies.ts'
+import { codingFor } from './codings.ts'
+import { answerFault, type Exchange } from './fault-answers.ts'
+import type { Listeners } from './listeners.ts'
+import { mix } from './random.ts'
+import type { RequestLog } from './request-log.ts'
+import type { Site } from './site.ts'
+import type { Page } from './types.ts'
+import { wellKnown } from './well-known.ts'
+
+export interface ServerParts {
+  readonly site: Site
+  readonly bodies: Bodies
+  readonly log: RequestLog
+  readonly listeners: Listeners
+  /** Absent for plain HTTP. */
+  readonly authority: Authority | undefined
+}
+
+export class DemoServer {
+  /** Delay before each answer. */
+  latencyMs = 0
+  readonly parts: ServerParts
+  readonly #http: http.Server
+  readonly #startedMs = performance.now()
+
+  constructor(parts: ServerParts) {
+    this.parts = parts
+    const onRequest = (request: http.IncomingMessage, response: http.ServerResponse): void => this.#arrive(request, response)
+    const { authority } = parts
+    // The clients are crawlers that keep connections for later: nothing here closes one early.
+    const options = { keepAlive: true, keepAliveTimeout: 120_000, requestTimeout: 0 }
+    this.#http = authority === undefined
+      ? http.createServer(options, onRequest)
+      : https.createServer({ ...options, key: authority.keyPem, cert: authority.certPem }, onRequest)
+    // A client that goes away in the middle is an everyday event.
+    this.#http.on('clientError', (_error, socket) => socket.destroy())
+    this.#http.on('tlsClientError', (_error: Error, socket: net.Socket) => socket.destroy())
+    parts.listeners.start((socket) => this.#http.emit('connection', socket))
+  }
+
+  #arrive(request: http.IncomingMessage, response: http.ServerResponse): void {
+    const t = performance.now() - this.#startedMs
+    response.on('error', () => request.socket.destroy())
+    if (this.latencyMs === 0) void this.#answer(request, response, t)
+    else setTimeout(() => void this.#answer(request, response, t), this.latencyMs).unref()
+  }
+
+  async #answer(request: http.IncomingMessage, response: http.ServerResponse, t: number): Promise<void> {
+    const host = (request.headers.host ?? '').replace(/:\d+$/, '').toLowerCase()
+    const path = request.url ?? '/'
+    const { site } = this.parts
+    const page = site.find(host, path)
+    const exchange = this.#exchange({ request, response, t, host, path, page })
+    try {
+      await this.#respond(exchange, host, path, page)
+    } catch (error) {
+      // A body that cannot be made (a file that is gone) must show as such, and not end the web.
+      if (!response.headersSent) exchange.send(500, ['content-type', 'text/plain'], [Buffer.from(`${String(error)}\n`)])
+    }
+  }
+
+  async #respond(exchange: Exchange, host: string, path: string, page: Page | undefined): Promise<void> {
+    const { site, bodies } = this.parts
+    const { request } = exchange
+    const plain = ['content-type', 'text/plain; charset=utf-8']
+    if (this.parts.authority !== undefined && (request.socket as TLSSocket & { servername?: string | false }).servername !== host) {
+      return exchange.send(421, plain, [Buffer.from('the TLS server name is not the host\n')])
+    }
+    if (request.method !== 'GET' && request.method !== 'HEAD') {
+      return exchange.send(405, [...plain, 'allow', 'GET, HEAD'], [Buffer.from('GET and HEAD only\n')])
+    }
+    if (page === undefined) {
+      const hostIndex = site.layout.hostIndex(host)
+      const file = hostIndex < 0 ? undefined : wellKnown(site, hostIndex, path)
+      if (file !== undefined) return exchange.send(200, ['content-type', file.contentType], [Buffer.from(file.text)])
+      return exchange.send(404, plain, [Buffer.from('no such page\n')])
+    }
+    if (page.fault !== 'none') return answerFault(exchange, page, this.parts)
+    const etag = `"${mix(page.hostIndex, page.index, 31).toString(16)}"`
+    const validators = ['etag', etag, 'last-modified', `Tue, 0${1 + page.index % 9} Apr 2025 08:00:00 GMT`]
+    if (request.headers['if-none-match'] === etag) return exchange.send(304, validators, [])
+    const coding = codingFor(request.headers['accept-encoding'], page.coding)
+    const headers = [...validators, 'content-type', bodies.contentType(page), 'vary', 'accept-encoding']
+    if (coding !== 'identity') headers.push('content-encoding', coding)
+    exchange.send(200, headers, await bodies.body(page, coding))
+  }
+
+  #exchange(asked: { request: http.IncomingMessage, response: http.ServerResponse, t: number, host: string, path: string, page: Page | undefined }): Exchange {
+    const { request, response, t, host, path, page } = asked
+    const { log, site, listeners } = this.parts
+    const note = (status: number, chunks: readonly Buffer[]): void => {
+      const sent = request.method === 'HEAD' ? [] : chunks
+      const bytes = sent.reduce((sum, chunk) => sum + chunk.length, 0)
+      const entry = { t, host, path, status, bytes, ua: request.headers['user-agent'] ?? '' }
+      const hashed = log.hasFile && bytes > 0 ? { ...entry, sha256: sha256(sent) } : entry
+      log.add(hashed, page, page === undefined ? 0 : site.layout.size(page.hostIndex))
+    }
+    return {
+      request,
+      response,
+      note,
+      send(status, headers, chunks) {
+        note(status, chunks)
+        const bytes = chunks.reduce((sum, chunk) => sum + chunk.length, 0)
+        response.writeHead(status, status === 304 ? [...headers] : [...headers, 'content-length', String(bytes)])
+        // Corked chunks go out as one vector; a joined copy was measured at 0.03 ms more a page, under TLS 0.13 ms.
+        response.cork()
+        if (request.method !== 'HEAD') for (const chunk of chunks) response.write(chunk)
+        response.end()
+        response.uncork()
+      },
+      reset() {
+        const { remoteAddress, remotePort } = request.socket
+        listeners.socketOf(remoteAddress, remotePort)?.resetAndDestroy()
+      },
+    }
+  }
+}
+
+function sha256(chunks: readonly Buffer[]): string {
+  const hash = createHash('sha256')
+  for (const chunk of chunks) hash.update(chunk)
+  return hash.digest('hex')
+}

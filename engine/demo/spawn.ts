@@ -1,0 +1,76 @@
+/**
+ * A demonstration web in a process of its own, so that what it costs is not counted with the crawler. The child ends
+ * with its parent: its channel closes, whatever the parent died of. Does not keep the parent alive.
+ */
+import { fork, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
+import { SluiceError } from '../core/errors.ts'
+import type { ToChild, ToParent } from './messages.ts'
+import type { DemoWebOptions } from './options.ts'
+import type { DemoWeb } from './web.ts'
+
+export interface SpawnedDemoWeb extends Pick<DemoWeb, 'seeds' | 'resolve' | 'caPem' | 'port' | 'pages' | 'close'> {
+  readonly pid: number
+  /** Resolves when the log file holds every request that was answered before the call. */
+  flush(): Promise<void>
+}
+
+/** How long a child may take to end after it was told to. */
+const closeMsMax = 5_000
+
+/** Throws what `startDemoWeb` throws; `internal` when the process ends before it serves. */
+export async function spawnDemoWeb(options: DemoWebOptions = {}): Promise<SpawnedDemoWeb> {
+  // Flags of this process (inspector, loaders of a test runner) are none of the child's business.
+  const child = fork(entryPath(), [JSON.stringify(options)], { execArgv: [], stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
+  const exited = new Promise((resolve) => child.once('exit', resolve))
+  const message = await nextMessage(child)
+  if (message.type === 'failed') throw new SluiceError(message.code, message.message)
+  if (message.type !== 'ready') throw new SluiceError('internal', `the demonstration web began with ${message.type}`)
+  child.unref()
+  child.channel?.unref()
+  let flushing: Promise<void> = Promise.resolve()
+  return {
+    seeds: message.seeds, resolve: new Map(message.resolve), caPem: message.caPem, port: message.port, pages: message.pages,
+    pid: child.pid!,
+    async flush() {
+      // One at a time: answers carry no number.
+      const before = flushing
+      flushing = (async () => {
+        await before
+        await flushOnce(child)
+      })()
+      await flushing
+    },
+    async close() {
+      if (child.exitCode !== null || child.signalCode !== null) return
+      child.ref()
+      if (child.connected) child.send({ type: 'close' } satisfies ToChild, () => undefined)
+      const timer = setTimeout(() => child.kill('SIGKILL'), closeMsMax)
+      await exited
+      clearTimeout(timer)
+    },
+  }
+}
+
+async function flushOnce(child: ChildProcess): Promise<void> {
+  child.channel?.ref()
+  child.send({ type: 'flush' } satisfies ToChild)
+  await nextMessage(child)
+  child.channel?.unref()
+}
+
+/** The channel's end, and not the process's, is what no message can come after. */
+async function nextMessage(child: ChildProcess): Promise<ToParent> {
+  const message = once(child, 'message').then(([first]) => first as ToParent)
+  const ended = once(child, 'disconnect').then(() => undefined)
+  const first = await Promise.race([message, ended])
+  if (first === undefined) throw new SluiceError('internal', "the demonstration web's process ended by itself")
+  return first
+}
+
+/** The compiled entry, also when this file runs as TypeScript: Node 20 starts no .ts file. */
+function entryPath(): string {
+  const isSource = import.meta.url.endsWith('.ts')
+  return fileURLToPath(new URL(isSource ? '../../dist/engine/demo/entry.js' : './entry.js', import.meta.url))
+}

@@ -1,0 +1,179 @@
+/**
+ * From a candidate to a complete body in memory, or to an outcome without one: ended hosts, robots.txt, the fetch, and
+ * what its end means for URL and host. Main thread.
+ *
+ * Invariant: a lease ends in exactly one of: a body in `received`, a stored outcome, a stored deferral, given back to
+ * its host. Nothing here waits for a later stage: room was asked for before `begin` was called.
+ */
+import { failureOfStatus, type FailureCode } from './core/errors.ts'
+import { noLinks, stateOfOutcome, type FetchedPage, type QueuedUrl } from './core/types.ts'
+import type { CrawlParts } from './crawl-parts.ts'
+import { acceptBody } from './fetch/content-type.ts'
+import type { FetchResult } from './fetch/fetcher.ts'
+import { headerOf } from './fetch/response-head.ts'
+import { pageMetaOf, retryAfterMs } from './page-meta.ts'
+import { endRecord, recordLine, type EndFacts } from './record-line.ts'
+import type { Run } from './run.ts'
+import type { Host } from './schedule/host.ts'
+import type { Candidate, Lease, Ruling } from './schedule/scheduler.ts'
+
+type Answered = Extract<FetchResult, { ok: true }>
+type Failed = Extract<FetchResult, { ok: false }>
+type AnyRun = Run<never>
+
+/** A complete body in the fetcher's memory that waits for a slot; its bytes stay reserved until `release`. */
+export interface Received {
+  readonly url: QueuedUrl
+  readonly page: FetchedPage
+  readonly release: () => void
+}
+
+export interface FetchStageOptions {
+  readonly parts: CrawlParts
+  /** Something has ended that was under way. */
+  readonly onProgress: () => void
+  /** A broken invariant, or a bug: the run cannot go on. */
+  readonly onBroken: (error: unknown) => void
+}
+
+export class FetchStage {
+  readonly #parts: CrawlParts
+  readonly #onProgress: () => void
+  readonly #onBroken: (error: unknown) => void
+  #fetching = 0
+  #askingRobots = 0
+  /** Oldest first; the parse stage takes from its head. */
+  readonly received: Received[] = []
+
+  constructor({ parts, onProgress, onBroken }: FetchStageOptions) {
+    this.#parts = parts
+    this.#onProgress = onProgress
+    this.#onBroken = onBroken
+  }
+
+  /** Requests under way, those for robots.txt among them. */
+  get inFlight(): number {
+    return this.#fetching + this.#askingRobots
+  }
+
+  begin(run: AnyRun, candidate: Candidate): void {
+    const { robots, scheduler } = this.#parts
+    const { host, url } = candidate
+    if (host.ended !== undefined) {
+      scheduler.take(candidate)
+      this.#endUnfetched(url, host.ended)
+      return
+    }
+    const verdict = robots.check(url.url)
+    if (verdict.kind === 'unknown') {
+      scheduler.setGate(host, true)
+      scheduler.spend(host)
+      void this.#askRobots(run, host, url.url)
+    } else if (verdict.kind === 'denied') {
+      scheduler.take(candidate)
+      this.#endUnfetched(url, { outcome: 'robots_denied', code: 'robots_disallowed' })
+    } else {
+      scheduler.setCrawlDelay(host, verdict.crawlDelayMs ?? 0)
+      run.reserve()
+      void this.#fetch(run, scheduler.start(candidate))
+    }
+  }
+
+  async #askRobots(run: AnyRun, host: Host, url: string): Promise<void> {
+    const { robots, scheduler, commits } = this.#parts
+    const startedAtMs = host.startedAtMs
+    this.#askingRobots += 1
+    try {
+      const answer = await robots.ask(url, run.aborter.signal)
+      if (answer.kind === 'failed') scheduler.failHost(host, answer.code, startedAtMs)
+      if (answer.kind !== 'aborted') commits.noteHost({ name: host.name, robots: robots.verdictsOf(host.name), ...this.#memoryOf(host) })
+    } catch (error) {
+      this.#onBroken(error)
+    }
+    this.#askingRobots -= 1
+    scheduler.setGate(host, false)
+    this.#onProgress()
+  }
+
+  async #fetch(run: AnyRun, lease: Lease): Promise<void> {
+    const { fetcher, options } = this.#parts
+    this.#fetching += 1
+    try {
+      const result = await fetcher.fetch({
+        url: lease.url.url, bodyBytesMax: options.maxBodyBytes, deadlineMs: options.timeoutMs, acceptBody, signal: run.aborter.signal,
+      })
+      if (result.ok) this.#answered(run, lease, result)
+      else this.#unanswered(run, lease, result)
+    } catch (error) {
+      this.#onBroken(error)
+    }
+    this.#fetching -= 1
+    this.#onProgress()
+  }
+
+  #answered(run: AnyRun, lease: Lease, answer: Answered): void {
+    const { scheduler, clock, options } = this.#parts
+    const code = failureOfStatus(answer.status)
+    const waitMs = retryAfterMs(headerOf(answer.headers, 'retry-after'), clock.wallMs())
+    const ruling = scheduler.release(lease, code === undefined ? { ok: true } : { ok: false, code, retryAfterMs: waitMs })
+    if (ruling.kind === 'rest' || ruling.kind === 'retry') {
+      answer.release()
+      this.#tryLater(run, lease, ruling)
+      return
+    }
+    run.wireBytes += answer.bodyBytes
+    const meta = pageMetaOf(lease.url, answer, lease.url.depth < options.maxDepth)
+    this.received.push({
+      url: lease.url, release: answer.release,
+      page: { meta, headerBlock: answer.headerBlock, body: answer.body, bodyBytes: answer.bodyBytes },
+    })
+  }
+
+  #unanswered(run: AnyRun, lease: Lease, failed: Failed): void {
+    const { scheduler } = this.#parts
+    if (failed.code === 'aborted') {
+      scheduler.giveBack(lease)
+      run.giveBack()
+      return
+    }
+    const ruling = scheduler.release(lease, { ok: false, code: failed.code })
+    if (ruling.kind === 'rest' || ruling.kind === 'retry') {
+      this.#tryLater(run, lease, ruling)
+      return
+    }
+    run.giveBack()
+    this.#endUnfetched(lease.url, {
+      outcome: 'failed', code: failed.code, attempts: lease.url.attempts + 1, timings: failed.timings,
+      ...(failed.status !== undefined && { status: failed.status }), ...(failed.ip !== undefined && { ip: failed.ip }),
+    })
+  }
+
+  #tryLater(run: AnyRun, lease: Lease, ruling: Extract<Ruling, { kind: 'rest' | 'retry' }>): void {
+    const { clock, commits } = this.#parts
+    run.giveBack()
+    if (ruling.kind === 'rest') {
+      commits.noteHost({ name: lease.host.name, ...this.#memoryOf(lease.host) })
+      return
+    }
+    commits.defer({ url: lease.url, attempts: lease.url.attempts + 1, notBeforeMs: clock.wallMs() + ruling.waitMs, retry: true })
+  }
+
+  /** What a host must still know after a restart. */
+  #memoryOf(host: Host): { notBeforeMs: number; limit: number; failures: number; failureCode?: FailureCode; crawlDelayMs: number } {
+    const { clock } = this.#parts
+    return {
+      notBeforeMs: Math.round(clock.wallMs() + Math.max(0, host.restUntilMs - clock.nowMs())),
+      limit: host.limiter.limit, failures: host.failures, crawlDelayMs: host.crawlDelayMs,
+      ...(host.failureCode && { failureCode: host.failureCode }),
+    }
+  }
+
+  #endUnfetched(url: QueuedUrl, facts: Omit<EndFacts, 'atMs' | 'attempts'> & { attempts?: number }): void {
+    const { clock, commits, events } = this.#parts
+    const record = endRecord(url, { attempts: url.attempts, atMs: clock.wallMs(), ...facts })
+    commits.end({
+      url, outcome: record.outcome, ...(record.code && { code: record.code }), links: noLinks, line: recordLine(record), wireBytes: 0, bodyBytes: 0,
+    })
+    if (stateOfOutcome[record.outcome] === 'failed') events.failed(record)
+  }
+}

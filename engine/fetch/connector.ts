@@ -1,0 +1,106 @@
+/**
+ * Opens one connection to an address that was resolved already. It asks the guard about that very address, literal or
+ * resolved, connects to it with no second look-up and with the name only as server name, and asks the guard again
+ * about the address at the other end of the socket (invariant 12). A failure is a value. Main thread.
+ *
+ * Node's own choice between address families is off: it aborts each try after 250 ms (nodejs/node #54359), which a far
+ * host does not meet.
+ */
+import * as net from 'node:net'
+import * as tls from 'node:tls'
+import type { Clock } from '../core/clock.ts'
+import type { FailureCode } from '../core/errors.ts'
+import { limits } from '../core/limits.ts'
+import type { TlsFacts } from '../core/types.ts'
+import type { AddressGuard } from './address-guard.ts'
+import type { Deadline } from './deadline.ts'
+import { failureOf } from './failure-codes.ts'
+import type { TlsTrust } from './tls-context.ts'
+
+/** Where to connect to. `name` is the host name for TLS, without brackets or trailing dot. */
+export interface Target {
+  readonly secure: boolean
+  readonly name: string
+  readonly port: number
+  readonly address: string
+  readonly family: 4 | 6
+}
+
+/** What making a connection showed. */
+export interface ConnectionFacts {
+  /** The address at the other end. */
+  readonly ip: string
+  readonly connectMs: number
+  readonly tlsMs?: number
+  readonly tls?: TlsFacts
+}
+
+export type ConnectResult =
+  | { readonly ok: true, readonly socket: net.Socket, readonly facts: ConnectionFacts }
+  | { readonly ok: false, readonly code: FailureCode | 'aborted', readonly detail: string }
+
+export interface ConnectorOptions {
+  readonly guard: AddressGuard
+  readonly trust: TlsTrust
+  readonly clock: Clock
+}
+
+/** Connects under the deadline of the fetch and the connect timeout, whichever ends first. Never rejects. */
+export async function connect(target: Target, options: ConnectorOptions, deadline: Deadline): Promise<ConnectResult> {
+  const verdict = options.guard.verdict(target.address)
+  if (!verdict.allowed) return { ok: false, code: 'address_refused', detail: verdict.why }
+  return await new Promise((resolve) => {
+    const { clock, guard } = options
+    const startMs = clock.nowMs()
+    let connectedMs: number | undefined
+    let settled = false
+    const socket = open(target, options.trust)
+    const settle = (result: ConnectResult): void => {
+      if (settled) return
+      settled = true
+      cancelTimer()
+      deadline.onStop(undefined)
+      if (!result.ok) socket.destroy()
+      resolve(result)
+    }
+    const settleConnected = (): void => {
+      const connectMs = connectedMs! - startMs
+      const ip = socket.remoteAddress ?? target.address
+      settle({ ok: true, socket, facts: { ip, connectMs, ...tlsFacts(socket, () => clock.nowMs() - connectedMs!) } })
+    }
+    const cancelTimer = clock.after(limits.connectTimeoutMs, () => {
+      settle({ ok: false, code: 'connect_timeout', detail: `no connection to ${target.address} within ${limits.connectTimeoutMs} ms` })
+    })
+    // Errors that come later belong to the exchange, which sees them too; without a listener they would be thrown.
+    socket.on('error', (error) => settle({ ok: false, ...failureOf(error, connectedMs === undefined ? 'connect' : 'handshake') }))
+    socket.once('connect', () => {
+      connectedMs = clock.nowMs()
+      const remote = guard.verdict(socket.remoteAddress ?? target.address)
+      if (!remote.allowed) settle({ ok: false, code: 'address_refused', detail: remote.why })
+      else if (!target.secure) settleConnected()
+    })
+    if (target.secure) socket.once('secureConnect', settleConnected)
+    // The host, and not the URL, is to blame for a deadline that passes before there is a connection.
+    deadline.onStop((stop) => settle({ ok: false, code: stop.code === 'timeout' ? 'connect_timeout' : 'aborted', detail: stop.detail }))
+  })
+}
+
+function open({ secure, name, port, address, family }: Target, { context, insecure }: TlsTrust): net.Socket {
+  const common = { host: address, port, family, autoSelectFamily: false, noDelay: true }
+  if (!secure) return net.connect(common)
+  return tls.connect({
+    ...common,
+    secureContext: context,
+    ALPNProtocols: ['http/1.1'],
+    rejectUnauthorized: !insecure,
+    // RFC 6066 section 3: a server name is never an address. The certificate must name the host either way.
+    ...(net.isIP(name) === 0 ? { servername: name } : {}),
+    checkServerIdentity: (_, certificate) => tls.checkServerIdentity(name, certificate),
+  })
+}
+
+function tlsFacts(socket: net.Socket, tlsMs: () => number): { tls: TlsFacts, tlsMs: number } | undefined {
+  if (!(socket instanceof tls.TLSSocket)) return undefined
+  const version = socket.getProtocol() ?? 'unknown'
+  return { tls: { version, cipher: socket.getCipher().name, resumed: socket.isSessionReused() }, tlsMs: tlsMs() }
+}

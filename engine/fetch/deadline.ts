@@ -1,0 +1,111 @@
+/**
+ * The one wall-clock deadline of a fetch: over look-up, connection, TLS, headers and body together. Time in which we
+ * ourselves made it wait (`hold` to `proceed`) does not count. It also carries the abort from outside, so each stage
+ * has one thing to listen to. At most one stage runs under it at a time. Main thread.
+ *
+ *   start ----- counted -----| hold ... proceed |----- counted ----- end
+ *
+ * One timer serves both the deadline and the bound on silence in a body: it fires at the earlier of the two, and is
+ * armed again when a byte came meanwhile. So a byte costs an assignment and no timer.
+ */
+import type { Clock } from '../core/clock.ts'
+
+export interface Stop {
+  readonly code: 'timeout' | 'aborted'
+  readonly detail: string
+}
+
+export class Deadline {
+  readonly #clock: Clock
+  readonly #limitMs: number
+  readonly #signal: AbortSignal | undefined
+  readonly #onAbort = (): void => this.stop({ code: 'aborted', detail: 'the fetch was aborted' })
+  #countedMs = 0
+  /** When counting began or went on; undefined while held. */
+  #countingSinceMs: number | undefined
+  #silenceMsMax = Number.POSITIVE_INFINITY
+  #heardAtMs = 0
+  #cancelTimer: (() => void) | undefined
+  #stop: Stop | undefined
+  #listener: ((stop: Stop) => void) | undefined
+
+  constructor(clock: Clock, limitMs: number, signal?: AbortSignal) {
+    this.#clock = clock
+    this.#limitMs = limitMs
+    this.#signal = signal
+    this.#countingSinceMs = clock.nowMs()
+    if (signal?.aborted === true) this.#onAbort()
+    else {
+      signal?.addEventListener('abort', this.#onAbort, { once: true })
+      this.#arm()
+    }
+  }
+
+  /** Why the fetch must stop; undefined while it may go on. */
+  get stopped(): Stop | undefined {
+    return this.#stop
+  }
+
+  /** Milliseconds that count. */
+  get elapsedMs(): number {
+    return this.#countedMs + (this.#countingSinceMs === undefined ? 0 : this.#clock.nowMs() - this.#countingSinceMs)
+  }
+
+  /** Names the stage that is told when the fetch must stop, in place of the stage before it; told at once if it must. */
+  onStop(listener: ((stop: Stop) => void) | undefined): void {
+    this.#listener = listener
+    if (this.#stop !== undefined) listener?.(this.#stop)
+  }
+
+  /** From now on silence longer than this ends the fetch. */
+  limitSilence(silenceMsMax: number): void {
+    this.#silenceMsMax = silenceMsMax
+    this.heard()
+    this.#arm()
+  }
+
+  /** A byte came. */
+  heard(): void {
+    this.#heardAtMs = this.#clock.nowMs()
+  }
+
+  hold(): void {
+    this.#countedMs = this.elapsedMs
+    this.#countingSinceMs = undefined
+    this.#disarm()
+  }
+
+  proceed(): void {
+    if (this.#stop !== undefined) return
+    this.#countingSinceMs = this.#clock.nowMs()
+    this.heard()
+    this.#arm()
+  }
+
+  stop(stop: Stop): void {
+    if (this.#stop !== undefined) return
+    this.#stop = stop
+    this.end()
+    this.#listener?.(stop)
+  }
+
+  /** The fetch is over: nothing fires any more. */
+  end(): void {
+    this.#disarm()
+    this.#signal?.removeEventListener('abort', this.#onAbort)
+  }
+
+  #arm(): void {
+    this.#disarm()
+    const untilDeadlineMs = this.#limitMs - this.elapsedMs
+    const untilSilenceMs = this.#heardAtMs + this.#silenceMsMax - this.#clock.nowMs()
+    if (untilDeadlineMs <= 0) return this.stop({ code: 'timeout', detail: `no complete answer within ${this.#limitMs} ms` })
+    if (untilSilenceMs <= 0) return this.stop({ code: 'timeout', detail: `no byte of the body for ${this.#silenceMsMax} ms` })
+    this.#cancelTimer = this.#clock.after(Math.min(untilDeadlineMs, untilSilenceMs), () => this.#arm())
+  }
+
+  #disarm(): void {
+    this.#cancelTimer?.()
+    this.#cancelTimer = undefined
+  }
+}

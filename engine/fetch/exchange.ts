@@ -1,0 +1,179 @@
+/**
+ * One request and its response on one connection, as undici tells it. Collects the head and the body as they came
+ * (transfer codings removed, content codings untouched), reserves the body's bytes whole before it is read, cuts it at
+ * its limit. Settles once; whatever undici tells afterwards is not heard. Main thread.
+ *
+ *   send --> head --> reserve --> body --> complete
+ *              |         |          |
+ *              |         |          +--> cut at the limit: complete, truncated, connection closed
+ *              |         +-- no bytes free: the response is paused and the deadline held, until granted
+ *              +--> refused by type: connection closed
+ */
+import type { Clock } from '../core/clock.ts'
+import type { FailureCode } from '../core/errors.ts'
+import { limits } from '../core/limits.ts'
+import type { ByteBudget, Release } from './byte-budget.ts'
+import type { Connection, ResponseController, ResponseHandler } from './clients.ts'
+import type { Deadline } from './deadline.ts'
+import { failureOf } from './failure-codes.ts'
+import { pauseResponse } from './paused-response.ts'
+import { readHead, type ResponseHead } from './response-head.ts'
+
+export interface ExchangeRequest {
+  readonly path: string
+  readonly headers: readonly string[]
+  readonly bodyBytesMax: number
+  readonly acceptBody: (status: number, contentType: string | undefined) => 'read' | 'refuse'
+}
+
+export interface ExchangeMeans {
+  readonly budget: ByteBudget
+  readonly clock: Clock
+  readonly deadline: Deadline
+}
+
+export type ExchangeEnd =
+  | {
+      readonly kind: 'complete'
+      readonly head: ResponseHead
+      readonly body: readonly Uint8Array[]
+      readonly bodyBytes: number
+      readonly truncated: boolean
+      readonly ttfbMs: number
+      /** Gives the body's bytes back to the budget. */
+      readonly release: Release
+    }
+  | {
+      readonly kind: 'failed'
+      readonly code: FailureCode | 'aborted'
+      readonly detail: string
+      /** Not a byte of a response came, and the connection was closed: on a kept one, another may serve. */
+      readonly unanswered: boolean
+      readonly head?: ResponseHead
+      readonly ttfbMs?: number
+    }
+
+/** Never rejects. The connection is reusable afterwards when its socket is not destroyed. */
+export function exchange(connection: Connection, request: ExchangeRequest, means: ExchangeMeans): Promise<ExchangeEnd> {
+  return new Promise((resolve) => {
+    const handler = new ExchangeHandler({ connection, request, means, resolve })
+    means.deadline.onStop((stop) => handler.fail(stop.code, stop.detail))
+    // A deadline that has passed already has settled it.
+    if (means.deadline.stopped === undefined) connection.send(request.path, request.headers, handler)
+  })
+}
+
+interface ExchangeState {
+  readonly connection: Connection
+  readonly request: ExchangeRequest
+  readonly means: ExchangeMeans
+  readonly resolve: (end: ExchangeEnd) => void
+}
+
+const nothing: Release = () => {}
+
+class ExchangeHandler implements ResponseHandler {
+  readonly #of: ExchangeState
+  readonly #sentAtMs: number
+  #firstByteAtMs: number | undefined
+  #head: ResponseHead | undefined
+  #chunks: Uint8Array[] = []
+  #bodyBytes = 0
+  #release: Release = nothing
+  /** Ends the wait for bytes. */
+  #stopWaiting: (() => void) | undefined
+  #settled = false
+
+  constructor(of: ExchangeState) {
+    this.#of = of
+    this.#sentAtMs = of.means.clock.nowMs()
+  }
+
+  // undici takes an object with this method for a handler of its current kind.
+  onRequestStart(): void {}
+
+  onResponseStarted(): void {
+    this.#firstByteAtMs ??= this.#of.means.clock.nowMs()
+  }
+
+  onResponseStart(controller: ResponseController, status: number, _headers: unknown, statusText?: string): void {
+    // Interim responses (100 to 199) come before the response; the deadline bounds how many.
+    if (this.#settled || status < 200) return
+    const { request, means } = this.#of
+    const head = readHead(status, statusText ?? '', controller.rawHeaders as readonly Uint8Array[])
+    this.#head = head
+    if (request.acceptBody(status, head.contentType) === 'refuse') {
+      return this.fail('unsupported_type', `content type ${head.contentType ?? 'none'}`)
+    }
+    const bytes = Math.min(head.contentLength ?? request.bodyBytesMax, request.bodyBytesMax)
+    const release = means.budget.tryReserve(bytes)
+    if (release === undefined) return this.#waitForBytes(controller, bytes)
+    this.#release = release
+    means.deadline.limitSilence(limits.bodyStallMsMax)
+  }
+
+  onResponseData(_controller: ResponseController, chunk: Uint8Array): void {
+    if (this.#settled) return
+    this.#of.means.deadline.heard()
+    const room = this.#of.request.bodyBytesMax - this.#bodyBytes
+    const kept = chunk.length <= room ? chunk : chunk.subarray(0, room)
+    this.#bodyBytes += kept.length
+    if (kept.length > 0) this.#chunks.push(kept)
+    if (kept.length < chunk.length) this.#complete(true)
+  }
+
+  onResponseEnd(): void {
+    this.#complete(false)
+  }
+
+  onResponseError(_controller: ResponseController, error: Error): void {
+    const { code, detail } = failureOf(error, this.#head === undefined ? 'head' : 'body')
+    this.fail(code, detail, this.#firstByteAtMs === undefined && code === 'connection_closed')
+  }
+
+  fail(code: FailureCode | 'aborted', detail: string, unanswered = false): void {
+    if (!this.#settle()) return
+    this.#release()
+    this.#of.connection.destroy()
+    this.#of.resolve({
+      kind: 'failed', code, detail, unanswered,
+      ...(this.#head === undefined ? {} : { head: this.#head }),
+      ...(this.#firstByteAtMs === undefined ? {} : { ttfbMs: this.#firstByteAtMs - this.#sentAtMs }),
+    })
+  }
+
+  #complete(truncated: boolean): void {
+    if (!this.#settle()) return
+    // The rest of a cut body is of no use, and reading it to keep the connection could take for ever.
+    if (truncated) this.#of.connection.destroy()
+    this.#of.resolve({
+      kind: 'complete', head: this.#head!, body: this.#chunks, bodyBytes: this.#bodyBytes, truncated,
+      ttfbMs: this.#firstByteAtMs! - this.#sentAtMs, release: this.#release,
+    })
+  }
+
+  #settle(): boolean {
+    if (this.#settled) return false
+    this.#settled = true
+    this.#of.means.deadline.onStop(undefined)
+    this.#stopWaiting?.()
+    return true
+  }
+
+  #waitForBytes(controller: ResponseController, bytes: number): void {
+    const { budget, deadline } = this.#of.means
+    const giveUp = new AbortController()
+    const resume = pauseResponse(controller, this.#of.connection.socket)
+    deadline.hold()
+    this.#stopWaiting = () => giveUp.abort()
+    const grant = (release: Release | undefined): void => {
+      if (this.#settled || release === undefined) return release?.()
+      this.#release = release
+      deadline.proceed()
+      deadline.limitSilence(limits.bodyStallMsMax)
+      resume()
+    }
+    // Runs in a microtask, so never inside undici's parser, which could not be resumed there.
+    void budget.reserve(bytes, giveUp.signal).then(grant)
+  }
+}

@@ -1,0 +1,88 @@
+/**
+ * What the words of Node, OpenSSL, c-ares and undici mean in the failure table: one table for each phase of a fetch,
+ * because one word means different things in different phases (a reset while connecting is the host's failure, in the
+ * middle of a body it is the URL's). Pure; runs anywhere.
+ */
+import type { FailureCode } from '../core/errors.ts'
+
+/** connect: TCP. handshake: TLS. head: from the request to the end of the headers. body: after them. */
+export type Phase = 'connect' | 'handshake' | 'head' | 'body'
+
+export interface Failure {
+  readonly code: FailureCode
+  /** For people, one line. */
+  readonly detail: string
+}
+
+interface PhaseTable {
+  readonly otherwise: FailureCode
+  readonly codes: Readonly<Record<string, FailureCode>>
+}
+
+/** OpenSSL's verification results (X509_V_ERR_*, as Node spells them) that say "this chain is not trusted". */
+const untrusted = [
+  'UNABLE_TO_GET_ISSUER_CERT', 'UNABLE_TO_GET_CRL', 'UNABLE_TO_DECRYPT_CERT_SIGNATURE', 'UNABLE_TO_DECRYPT_CRL_SIGNATURE',
+  'UNABLE_TO_DECODE_ISSUER_PUBLIC_KEY', 'CERT_SIGNATURE_FAILURE', 'CRL_SIGNATURE_FAILURE', 'CERT_NOT_YET_VALID',
+  'CERT_HAS_EXPIRED', 'CRL_NOT_YET_VALID', 'CRL_HAS_EXPIRED', 'ERROR_IN_CERT_NOT_BEFORE_FIELD', 'ERROR_IN_CERT_NOT_AFTER_FIELD',
+  'DEPTH_ZERO_SELF_SIGNED_CERT', 'SELF_SIGNED_CERT_IN_CHAIN', 'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
+  'UNABLE_TO_VERIFY_LEAF_SIGNATURE', 'CERT_CHAIN_TOO_LONG', 'CERT_REVOKED', 'INVALID_CA', 'PATH_LENGTH_EXCEEDED',
+  'INVALID_PURPOSE', 'CERT_UNTRUSTED', 'CERT_REJECTED', 'CA_MD_TOO_WEAK', 'CA_KEY_TOO_SMALL', 'EE_KEY_TOO_SMALL',
+] as const
+
+const phases: Readonly<Record<Phase, PhaseTable>> = {
+  connect: {
+    otherwise: 'connect_failed',
+    codes: { ECONNREFUSED: 'connect_refused', ETIMEDOUT: 'connect_timeout' },
+  },
+  handshake: {
+    otherwise: 'tls_failed',
+    codes: {
+      ETIMEDOUT: 'connect_timeout',
+      ERR_TLS_CERT_ALTNAME_INVALID: 'tls_name_mismatch',
+      HOSTNAME_MISMATCH: 'tls_name_mismatch',
+      ...Object.fromEntries(untrusted.map((code) => [code, 'tls_untrusted' as const])),
+    },
+  },
+  head: {
+    otherwise: 'connection_closed',
+    codes: {
+      UND_ERR_HEADERS_OVERFLOW: 'headers_too_large',
+      HPE_HEADER_OVERFLOW: 'headers_too_large',
+      // The end of the stream in the middle of the headers: the server closed, what it had sent was HTTP.
+      HPE_INVALID_EOF_STATE: 'connection_closed',
+      // undici's answer to a head that has both Content-Length and Transfer-Encoding.
+      UND_ERR_RES_CONTENT_LENGTH_MISMATCH: 'bad_http',
+    },
+  },
+  body: {
+    otherwise: 'connection_closed',
+    codes: { HPE_INVALID_EOF_STATE: 'connection_closed' },
+  },
+}
+
+/** The failure that an error means in a phase. Every error has one. */
+export function failureOf(error: unknown, phase: Phase): Failure {
+  const { code: given, message } = error as { code?: unknown, message?: unknown }
+  const code = typeof given === 'string' ? given : ''
+  const { codes, otherwise } = phases[phase]
+  // Names of undici's parser: whatever is wrong with the bytes, it is not the HTTP that we speak.
+  const failure = codes[code] ?? (code.startsWith('HPE_') ? 'bad_http' : otherwise)
+  return { code: failure, detail: oneLine(code, String(message ?? error)) }
+}
+
+/** c-ares and getaddrinfo: what says that the name has no address, or cannot be a name. All else may pass. */
+const nameless = new Set(['ENOTFOUND', 'ENODATA', 'EBADNAME', 'EAI_NONAME', 'EAI_NODATA', 'ERR_INVALID_ARG_VALUE'])
+
+/** The failure that an error of a look-up means. */
+export function failureOfLookup(error: unknown): Failure {
+  const { code, message } = error as { code?: unknown, message?: unknown }
+  const name = typeof code === 'string' ? code : ''
+  return { code: nameless.has(name) ? 'dns_not_found' : 'dns_failed', detail: oneLine(name, String(message ?? error)) }
+}
+
+const DETAIL_LENGTH_MAX = 300
+
+function oneLine(code: string, message: string): string {
+  const text = message.replace(/\s+/g, ' ').trim()
+  return (code === '' || text.includes(code) ? text : `${code}: ${text}`).slice(0, DETAIL_LENGTH_MAX)
+}

@@ -1,0 +1,278 @@
+/**
+ * Fetches one URL: look-up, connection, request, response, under one deadline; every failure is a value. HTTP/1.1 and
+ * GET. A redirect is an answer like any other: its target is a new decision, made elsewhere. Main thread; touches
+ * neither the store nor the ring.
+ *
+ *   acquire ------------------------> exchange --> release
+ *      \                              ^    |
+ *       +--> resolve --> connect --> add   +-- a kept connection was closed: once more, on a new one
+ */
+import { setMaxListeners } from 'node:events'
+import * as zlib from 'node:zlib'
+import type { Clock } from '../core/clock.ts'
+import { invariant, SluiceError, type FailureCode } from '../core/errors.ts'
+import { limits } from '../core/limits.ts'
+import type { Timings, TlsFacts } from '../core/types.ts'
+import type { AddressGuard } from './address-guard.ts'
+import type { ByteBudget, Release } from './byte-budget.ts'
+import { Clients, type Connection } from './clients.ts'
+import { connect, type ConnectorOptions } from './connector.ts'
+import { Deadline } from './deadline.ts'
+import { exchange, type ExchangeEnd, type ExchangeRequest } from './exchange.ts'
+import { nameOf, type Resolution, type Resolver } from './resolver.ts'
+import type { TlsTrust } from './tls-context.ts'
+
+export interface FetchRequest {
+  /** A URL that `parseFetchUrl` accepted. */
+  readonly url: string
+  /** The body is cut here, in bytes as they come over the wire. At most the budget's capacity. */
+  readonly bodyBytesMax: number
+  readonly deadlineMs: number
+  /** Asked once, after the headers. */
+  readonly acceptBody: (status: number, contentType: string | undefined) => 'read' | 'refuse'
+  /** Ends the fetch with `aborted`. May be shared by many. */
+  readonly signal?: AbortSignal
+  /** Sent besides the usual ones. */
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+export interface FetchedResponse {
+  readonly ok: true
+  readonly status: number
+  readonly statusText: string
+  /** Name, value, name, value, as sent. */
+  readonly headers: readonly string[]
+  /** `Name: value` lines, each ended by CRLF, without the status line. */
+  readonly headerBlock: Uint8Array
+  /** As received: content coding untouched, transfer coding removed. */
+  readonly body: readonly Uint8Array[]
+  readonly bodyBytes: number
+  readonly truncated: boolean
+  readonly ip: string
+  readonly tls?: TlsFacts
+  readonly timings: Timings
+  /** When the request was sent. */
+  readonly fetchedAtMs: number
+  /** Gives the body's bytes back to the budget: call it when the body is copied or dropped. */
+  readonly release: Release
+}
+
+export interface FetchFailure {
+  readonly ok: false
+  readonly code: FailureCode | 'aborted'
+  readonly detail: string
+  readonly timings: Timings
+  readonly fetchedAtMs: number
+  /** Present when the failure came after the headers. */
+  readonly status?: number
+  readonly statusText?: string
+  readonly headers?: readonly string[]
+  readonly ip?: string
+  readonly tls?: TlsFacts
+}
+
+export type FetchResult = FetchedResponse | FetchFailure
+
+export interface FetcherOptions {
+  readonly resolver: Resolver
+  readonly guard: AddressGuard
+  readonly trust: TlsTrust
+  readonly budget: ByteBudget
+  readonly clock: Clock
+  readonly userAgent: string
+  readonly socketsIdleMax?: number
+}
+
+/** Codings that the parse workers decode; zstd where this Node has it. */
+export const acceptEncoding = 'createZstdDecompress' in zlib ? 'gzip, br, zstd' : 'gzip, br'
+
+/** No Accept-Language: a crawler has no preference, and what a site shows without one is its own choice. */
+const ACCEPT = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8'
+
+/** What one fetch carries from stage to stage. */
+interface Flight {
+  readonly url: URL
+  readonly request: ExchangeRequest
+  readonly deadline: Deadline
+  fetchedAtMs: number
+  dnsMs?: number
+}
+
+interface Exchanged {
+  readonly end: ExchangeEnd
+  readonly connection: Connection
+}
+
+export class Fetcher {
+  readonly #resolver: Resolver
+  readonly #connecting: ConnectorOptions
+  readonly #budget: ByteBudget
+  readonly #clock: Clock
+  readonly #clients: Clients
+  readonly #headers: readonly string[]
+  readonly #flights = new Set<Flight>()
+  #closed = false
+  #connects = 0
+  #reuses = 0
+  #staleRetries = 0
+
+  /** Throws `bad_option` for a user agent that cannot be sent. */
+  constructor(options: FetcherOptions) {
+    this.#resolver = options.resolver
+    this.#connecting = { guard: options.guard, trust: options.trust, clock: options.clock }
+    this.#budget = options.budget
+    this.#clock = options.clock
+    this.#clients = new Clients({ socketsIdleMax: options.socketsIdleMax ?? limits.socketsIdleMax })
+    this.#headers = ['user-agent', checkedUserAgent(options.userAgent), 'accept', ACCEPT, 'accept-encoding', acceptEncoding]
+  }
+
+  /** Never rejects, but for a broken invariant. */
+  async fetch(request: FetchRequest): Promise<FetchResult> {
+    invariant(request.bodyBytesMax <= this.#budget.capacityBytes, 'a body fits into the byte budget')
+    // Node 20 warns of an eleventh listener on one signal; here each is removed with its fetch.
+    if (request.signal !== undefined) setMaxListeners(0, request.signal)
+    const url = new URL(request.url)
+    const flight: Flight = {
+      url,
+      request: {
+        path: `${url.pathname}${url.search}`,
+        headers: [...this.#headers, ...Object.entries(request.headers ?? {}).flat()],
+        bodyBytesMax: request.bodyBytesMax,
+        acceptBody: request.acceptBody,
+      },
+      deadline: new Deadline(this.#clock, request.deadlineMs, request.signal),
+      fetchedAtMs: this.#clock.wallMs(),
+    }
+    this.#flights.add(flight)
+    if (this.#closed) flight.deadline.stop(closing)
+    try {
+      return await this.#fly(flight)
+    } finally {
+      this.#flights.delete(flight)
+      flight.deadline.end()
+    }
+  }
+
+  stats(): FetcherStats {
+    const { open, idle, origins } = this.#clients.stats()
+    return {
+      inFlight: this.#flights.size, connects: this.#connects, reuses: this.#reuses, staleRetries: this.#staleRetries,
+      socketsOpen: open, socketsIdle: idle, originsKept: origins,
+      bodyBytesReserved: this.#budget.reservedBytes, bodiesWaiting: this.#budget.waiting,
+    }
+  }
+
+  /** Bodies wait for bytes, so another fetch would only join them. */
+  get isShortOfBytes(): boolean {
+    return this.#budget.waiting > 0
+  }
+
+  /** Aborts what is in flight and closes every connection. Idempotent. */
+  async close(): Promise<void> {
+    this.#closed = true
+    for (const { deadline } of this.#flights) deadline.stop(closing)
+    this.#resolver.close()
+    await this.#clients.close()
+  }
+
+  async #fly(flight: Flight): Promise<FetchResult> {
+    const kept = this.#clients.acquire(flight.url.origin)
+    if (kept !== undefined) {
+      this.#reuses++
+      const end = await this.#exchange(kept, flight)
+      // The server closed it while our request was on its way: no answer of its, and no try of the URL.
+      if (end.kind === 'complete' || !end.unanswered) return this.#result(flight, { end, connection: kept })
+      this.#staleRetries++
+    }
+    const connection = await this.#connect(flight)
+    if ('code' in connection) return this.#failure(flight, connection)
+    return this.#result(flight, { end: await this.#exchange(connection, flight), connection })
+  }
+
+  async #connect(flight: Flight): Promise<Connection | Omit<FetchFailure, 'ok' | 'timings' | 'fetchedAtMs'>> {
+    const { url, deadline } = flight
+    const startMs = this.#clock.nowMs()
+    const resolution = await under(deadline, this.#resolver.resolve(url.hostname))
+    deadline.onStop(undefined)
+    flight.dnsMs = this.#clock.nowMs() - startMs
+    if (!resolution.ok) return resolution
+    const secure = url.protocol === 'https:'
+    const port = url.port === '' ? (secure ? 443 : 80) : Number(url.port)
+    const { address, family } = resolution
+    const result = await connect({ secure, name: nameOf(url.hostname), port, address, family }, this.#connecting, deadline)
+    if (!result.ok) return { ...result, ip: address }
+    this.#connects++
+    return this.#clients.add(url.origin, result.socket, result.facts)
+  }
+
+  async #exchange(connection: Connection, flight: Flight): Promise<ExchangeEnd> {
+    flight.fetchedAtMs = this.#clock.wallMs()
+    const end = await exchange(connection, flight.request, { budget: this.#budget, clock: this.#clock, deadline: flight.deadline })
+    this.#clients.release(connection, end.kind === 'complete' && !end.truncated)
+    return end
+  }
+
+  #result(flight: Flight, { end, connection }: Exchanged): FetchResult {
+    const { facts } = connection
+    // The look-up, connection and handshake belong to the first request on the connection.
+    const first = connection.requests === 1
+    const timings = this.#timings(flight, {
+      ...(first ? { connectMs: facts.connectMs } : {}),
+      ...(first && facts.tlsMs !== undefined ? { tlsMs: facts.tlsMs } : {}),
+      ...(end.ttfbMs === undefined ? {} : { ttfbMs: end.ttfbMs }),
+    })
+    const place = { ip: facts.ip, ...(facts.tls === undefined ? {} : { tls: facts.tls }), timings, fetchedAtMs: flight.fetchedAtMs }
+    if (end.kind === 'complete') {
+      const { head: { status, statusText, headers, headerBlock }, body, bodyBytes, truncated, release } = end
+      return { ok: true, status, statusText, headers, headerBlock, body, bodyBytes, truncated, release, ...place }
+    }
+    const { code, detail, head } = end
+    if (head === undefined) return { ok: false, code, detail, ...place }
+    return { ok: false, code, detail, ...place, status: head.status, statusText: head.statusText, headers: head.headers }
+  }
+
+  #failure(flight: Flight, failure: Omit<FetchFailure, 'ok' | 'timings' | 'fetchedAtMs'>): FetchFailure {
+    const { code, detail, ip } = failure
+    return { ok: false, code, detail, ...(ip === undefined ? {} : { ip }), timings: this.#timings(flight, {}), fetchedAtMs: flight.fetchedAtMs }
+  }
+
+  #timings({ dnsMs, deadline }: Flight, parts: Timings): Timings {
+    const all: Timings = { ...(dnsMs === undefined ? {} : { dnsMs }), ...parts, totalMs: deadline.elapsedMs }
+    // Tenths: finer than any network is, and short in a record.
+    return Object.fromEntries(Object.entries(all).map(([part, ms]) => [part, Math.round(ms * 10) / 10]))
+  }
+}
+
+export interface FetcherStats {
+  readonly inFlight: number
+  /** Connections made; requests on kept ones; requests sent again because a kept one was closed. */
+  readonly connects: number
+  readonly reuses: number
+  readonly staleRetries: number
+  readonly socketsOpen: number
+  readonly socketsIdle: number
+  /** Origins that have an idle connection; of all others nothing is kept. */
+  readonly originsKept: number
+  readonly bodyBytesReserved: number
+  /** Responses that are paused until bytes are free. */
+  readonly bodiesWaiting: number
+}
+
+const closing = { code: 'aborted', detail: 'the fetcher is closed' } as const
+
+/** A look-up under the deadline of its fetch; it goes on for others who wait for it. */
+function under(deadline: Deadline, looking: Promise<Resolution>): Promise<Resolution | { ok: false, code: FailureCode | 'aborted', detail: string }> {
+  return new Promise((resolve) => {
+    // The host's name service, and not the URL, is to blame for a deadline that passes here.
+    deadline.onStop((stop) => resolve({ ok: false, code: stop.code === 'timeout' ? 'dns_failed' : 'aborted', detail: stop.detail }))
+    void looking.then(resolve)
+  })
+}
+
+function checkedUserAgent(text: string): string {
+  // RFC 9110 section 5.5: visible ASCII, with spaces between.
+  if (!/^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/.test(text)) {
+    throw new SluiceError('bad_option', `--user-agent: expected printable ASCII, given ${JSON.stringify(text).slice(0, 200)}`)
+  }
+  return text
+}

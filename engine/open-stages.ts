@@ -1,0 +1,169 @@
+/**
+ * Opens the stages of one crawl and wires them: the one place where every constructor is called. It only wires.
+ *
+ * Invariant: what was opened is closed in the reverse order, by `close` or at once when a later one fails to open.
+ * Main thread.
+ */
+import { access } from 'node:fs/promises'
+import { availableParallelism } from 'node:os'
+import { resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { acquireDir } from '../storage/control.ts'
+import { KnownTable } from '../storage/known.ts'
+import { openStore } from '../storage/lmdb/lmdb-store.ts'
+import type { CommitBatch, CommitResult } from '../storage/store.ts'
+import { ParsePool } from '../threads/parse-pool.ts'
+import { ScopeTable } from '../threads/scope-table.ts'
+import { scopeNameOf } from './add-urls.ts'
+import { CommitLoop } from './commit-loop.ts'
+import { systemClock } from './core/clock.ts'
+import { SluiceError } from './core/errors.ts'
+import { limits } from './core/limits.ts'
+import { resolveCrawlOptions, storedOptions, type CrawlOptions, type CrawlOptionsGiven } from './core/options.ts'
+import { registrableDomainOf } from './core/domain.ts'
+import type { CrawlParts } from './crawl-parts.ts'
+import { Events } from './events.ts'
+import { createAddressGuard } from './fetch/address-guard.ts'
+import { ByteBudget } from './fetch/byte-budget.ts'
+import { Fetcher } from './fetch/fetcher.ts'
+import { createNameLookup, systemNameServices } from './fetch/name-lookup.ts'
+import { Resolver } from './fetch/resolver.ts'
+import { createTlsTrust } from './fetch/tls-context.ts'
+import { Scheduler } from './schedule/scheduler.ts'
+import { RobotsGate } from './web/robots.ts'
+
+/** What the stages tell the crawl loop. */
+export interface StageEvents {
+  readonly onWork: () => void
+  readonly onCommitted: (batch: CommitBatch, result: CommitResult) => void
+  readonly onFailed: (error: unknown) => void
+  readonly onWorkerLost: (lost: { readonly warcFile?: number; readonly warcLength: number }) => void
+}
+
+export interface OpenedStages {
+  readonly parts: CrawlParts
+  readonly events: Events
+  readonly scopeTable: ScopeTable
+  readonly isContinued: boolean
+  readonly changedOptions: readonly string[]
+  onControl(handler: (request: unknown) => Promise<object>): void
+  close(): Promise<void>
+}
+
+/** Closers of what was opened so far, run last first. */
+class Closers {
+  readonly #closers: (() => Promise<void> | void)[] = []
+
+  push(closer: () => Promise<void> | void): void {
+    this.#closers.push(closer)
+  }
+
+  async close(): Promise<void> {
+    for (const closer of this.#closers.splice(0).reverse()) await closer()
+  }
+}
+
+export async function openStages(given: CrawlOptionsGiven, on: StageEvents): Promise<OpenedStages> {
+  const closers = new Closers()
+  try {
+    return await openAll(given, on, closers)
+  } catch (error) {
+    await closers.close()
+    throw error
+  }
+}
+
+async function openAll(given: CrawlOptionsGiven, on: StageEvents, closers: Closers): Promise<OpenedStages> {
+  const dir = resolve(resolveCrawlOptions(given).dir)
+  const lock = await acquireDir(dir, { waitMs: limits.lockWaitMs })
+  closers.push(() => lock.close())
+  const store = await openStore(dir)
+  closers.push(() => store.close())
+  const before = store.options()
+  const options = resolveCrawlOptions(given, before)
+  store.setScope(options.scope, registrableDomainOf)
+
+  const [clock, events] = [systemClock, new Events(dir)]
+  const known = KnownTable.create()
+  const scopeTable = ScopeTable.create(limits.scopeNamesMax)
+  for (const name of store.scope()) scopeTable.add(name)
+  const pool = await openPool({ options, dir, store, known, scopeTable })
+  closers.push(() => pool.close())
+  const budget = new ByteBudget(limits.bodyBytesInFlightMax)
+  const resolver = new Resolver({ lookup: createNameLookup(systemNameServices()), pins: options.resolve, clock })
+  const guard = createAddressGuard(options.allowAddress)
+  const trust = createTlsTrust({ ca: options.ca, insecure: options.insecure })
+  const fetcher = new Fetcher({ resolver, guard, trust, budget, clock, userAgent: options.userAgent })
+  closers.push(() => fetcher.close())
+  const robots = new RobotsGate({
+    fetcher, clock, userAgent: options.userAgent, deadlineMs: options.timeoutMs,
+    readRobots: (body, contentEncoding, productToken) => pool.readRobots(body, contentEncoding, productToken),
+    stored: (host) => store.host(host)?.robots,
+  })
+  const scheduler = new Scheduler({
+    store, options, clock, random: Math.random, onWork: on.onWork,
+    unitOf: unitsBy(options, resolver),
+  })
+  const commits = new CommitLoop({ store, clock, onCommitted: on.onCommitted, onFailed: on.onFailed })
+  closers.push(() => commits.flush().catch(() => {}))
+  pool.onProgress = on.onWork
+  pool.onWorkerLost = on.onWorkerLost
+
+  await store.saveOptions(storedOptions(options))
+  return {
+    parts: { store, scheduler, fetcher, budget, robots, pool, commits, clock, options, known, events },
+    events, scopeTable, isContinued: Object.keys(before).length > 0,
+    changedOptions: changesOf(before, options),
+    onControl: (handler) => lock.onRequest(handler),
+    close: () => closers.close(),
+  }
+}
+
+interface PoolNeeds {
+  readonly options: CrawlOptions
+  readonly dir: string
+  readonly store: { readonly crawlId: string; readonly warcFileFirst: number }
+  readonly known: KnownTable
+  readonly scopeTable: ScopeTable
+}
+
+async function openPool({ options, dir, store, known, scopeTable }: PoolNeeds): Promise<ParsePool> {
+  const extractor = options.extract === undefined ? undefined : await extractorPath(options.extract)
+  return ParsePool.open({
+    threads: options.threads > 0 ? options.threads : Math.max(1, availableParallelism() - 1),
+    maxBodyBytes: options.maxBodyBytes, clock: systemClock, warcFileFirst: store.warcFileFirst,
+    worker: {
+      known: known.memory, include: [...options.include], exclude: [...options.exclude], maxBodyBytes: options.maxBodyBytes,
+      crawlId: store.crawlId, userAgent: options.userAgent,
+      ...(options.scope !== 'any' && { scope: { table: scopeTable.memory, mode: options.scope } }),
+      ...(options.format.includes('warc') && { warcDir: dir }),
+      ...(extractor !== undefined && { extractor }),
+    },
+  })
+}
+
+async function extractorPath(given: string): Promise<string> {
+  const path = given.startsWith('file:') ? fileURLToPath(given) : resolve(given)
+  try {
+    await access(path)
+    return path
+  } catch (cause) {
+    throw new SluiceError('extractor_unloadable', `--extract ${given}: there is no such file`, { cause })
+  }
+}
+
+/** How a host's politeness unit is found. A name that has no address is a unit of its own: its fetch will say why. */
+function unitsBy(options: CrawlOptions, resolver: Resolver): (host: string) => string | Promise<string> {
+  if (options.politeness !== 'ip') return (host) => scopeNameOf(host, options.politeness as 'host' | 'domain')
+  return async (host) => {
+    const found = await resolver.resolve(host)
+    return found.ok ? found.address : host
+  }
+}
+
+function changesOf(before: Readonly<Record<string, unknown>>, options: CrawlOptions): readonly string[] {
+  const text = (value: unknown): string => JSON.stringify(value) ?? 'none'
+  return Object.entries(storedOptions(options))
+    .filter(([name]) => Object.keys(before).length > 0 && text(before[name]) !== text(options[name as keyof CrawlOptions]))
+    .map(([name, value]) => `${name}: ${text(before[name])} -> ${text(value)}`)
+}

@@ -1,0 +1,106 @@
+/**
+ * From a complete body to a page with its outcome: into a slot, through a worker, out again. Also keeps account of how
+ * far each WARC file is filled and stored, because a file must end where the last stored page ends. Main thread.
+ *
+ * Invariant: results of one worker are collected in the order in which it finished them, and are stored in that order,
+ * so a WARC file's stored length only grows, and what lies beyond it belongs to pages that are not stored.
+ */
+import type { EndedUrl } from '../storage/store.ts'
+import { invariant, type FailureCode } from './core/errors.ts'
+import { noLinks, type PageMeta, type PageRecord, type ParsedResult, type QueuedUrl, type WarcPlace } from './core/types.ts'
+import type { CrawlParts } from './crawl-parts.ts'
+import type { Received } from './fetch-stage.ts'
+import { recordLine, recordOfLine, unreadRecord } from './record-line.ts'
+
+/** What is remembered of a page while it lies in a slot. */
+interface Parsing {
+  readonly url: QueuedUrl
+  readonly meta: PageMeta
+  readonly wireBytes: number
+}
+
+/** A page with its outcome, on its way to the consumer and to the commit. */
+export interface Settled {
+  readonly ended: EndedUrl
+  readonly warc: WarcPlace | undefined
+  readonly record: PageRecord | undefined
+}
+
+export class ParseStage {
+  readonly #parts: CrawlParts
+  readonly #parsing = new Map<number, Parsing>()
+  readonly #warcCollected = new Map<number, number>()
+  readonly #warcStored = new Map<number, number>()
+
+  constructor(parts: CrawlParts) {
+    this.#parts = parts
+  }
+
+  /** Pages in slots. */
+  get size(): number {
+    return this.#parsing.size
+  }
+
+  /** Moves bodies into free slots, oldest first, and gives their bytes back to the fetcher's budget. */
+  fill(received: Received[]): void {
+    for (let next = received[0]; next !== undefined; next = received[0]) {
+      const ticket = this.#parts.pool.fill(next.page)
+      if (ticket === undefined) return
+      received.shift()
+      next.release()
+      this.#parsing.set(ticket, { url: next.url, meta: next.page.meta, wireBytes: next.page.bodyBytes })
+    }
+  }
+
+  /** The next finished page, its slot released; undefined when there is none. `needsRecord`: somebody will look at it. */
+  collect(needsRecord: boolean): Settled | undefined {
+    const [page] = this.#parts.pool.collect(1)
+    if (page === undefined) return undefined
+    const parsing = this.#parsing.get(page.ticket)
+    invariant(parsing !== undefined, 'a result belongs to a page that was filled')
+    this.#parsing.delete(page.ticket)
+    if (!('result' in page)) return settleUnread(parsing, page.code)
+    const { warc } = page.result
+    if (warc !== undefined) this.#warcCollected.set(warc.file, warc.offset + warc.length)
+    return settle(parsing, page.result, needsRecord)
+  }
+
+  /** A batch with these WARC lengths is stored. */
+  stored(lengths: ReadonlyMap<number, number>): void {
+    for (const [file, length] of lengths) this.#warcStored.set(file, length)
+  }
+
+  /** All slots are free: workers begin new WARC files, and the present ones are cut to what is stored. */
+  async cutWarc(): Promise<void> {
+    this.#parts.pool.rotateWarc()
+    for (const [file, length] of this.#warcCollected) {
+      const stored = this.#warcStored.get(file) ?? 0
+      if (stored < length) await this.#parts.store.cutWarc(file, stored)
+    }
+    this.#warcCollected.clear()
+    this.#warcStored.clear()
+  }
+}
+
+function settle(parsing: Parsing, result: ParsedResult, needsRecord: boolean): Settled {
+  const { meta, url, wireBytes } = parsing
+  const { outcome, code, links, refused, line, warc, bodyBytes, contentHash } = result
+  const ended: EndedUrl = {
+    url, outcome, links, refused, line, wireBytes, bodyBytes,
+    ...(code !== undefined && { code }),
+    page: {
+      url: url.url, status: meta.status, outcome, fetchedAtMs: meta.fetchedAtMs,
+      ...(code !== undefined && { code }), ...(contentHash && { contentHash }),
+      ...(meta.etag && { etag: meta.etag }), ...(meta.lastModified && { lastModified: meta.lastModified }),
+    },
+  }
+  return { ended, warc, record: needsRecord ? recordOfLine(line) : undefined }
+}
+
+function settleUnread(parsing: Parsing, code: FailureCode): Settled {
+  const record = unreadRecord(parsing.url, parsing.meta, code, parsing.wireBytes)
+  const ended: EndedUrl = {
+    url: parsing.url, outcome: 'failed', code, links: noLinks, line: recordLine(record), wireBytes: parsing.wireBytes, bodyBytes: 0,
+  }
+  return { ended, warc: undefined, record }
+}

@@ -1,0 +1,80 @@
+/**
+ * The snapshot that `stats()` gives: every bound with its fill, and what holds the crawl back. Reads, never writes.
+ * Main thread.
+ */
+import type { Bound, CrawlState, HostStats, Stats, Summary } from './core/api-types.ts'
+import { limits } from './core/limits.ts'
+import type { CrawlLoop } from './crawl-loop.ts'
+import type { CrawlParts } from './crawl-parts.ts'
+import type { Settled } from './parse-stage.ts'
+import type { Run } from './run.ts'
+import { readyAtMs } from './schedule/host.ts'
+
+/** Utilisation of the main loop between two looks, 0 to 1. */
+export class LoopMeter {
+  #last = performance.eventLoopUtilization()
+
+  read(): number {
+    const now = performance.eventLoopUtilization()
+    const { utilization } = performance.eventLoopUtilization(now, this.#last)
+    this.#last = now
+    return Math.round(utilization * 1_000) / 1_000
+  }
+}
+
+export interface StatsSource {
+  readonly parts: CrawlParts
+  readonly loop: CrawlLoop
+  readonly meter: LoopMeter
+  readonly state: CrawlState
+  readonly run: Run<Settled> | undefined
+  readonly elapsedMs: number
+  readonly fetches: number
+}
+
+export function statsOf({ parts, loop, meter, state, run, elapsedMs, fetches }: StatsSource): Stats {
+  const { budget, commits, fetcher, options, pool, scheduler, store } = parts
+  const counters = store.counters()
+  const slots = pool.stats()
+  const bounds: Bound[] = [
+    { name: 'connections', used: loop.inFlight, max: options.connections },
+    { name: 'bodyBytesInFlight', used: budget.reservedBytes, max: limits.bodyBytesInFlightMax },
+    { name: 'pagesReceived', used: loop.receivedCount, max: options.connections },
+    { name: 'slots', used: slots.slots - slots.free, max: slots.slots },
+    { name: 'pagesUnacked', used: run?.window?.size ?? 0, max: limits.pagesUnackedMax },
+    { name: 'commitQueueUrls', used: commits.queued, max: limits.commitQueueUrlsMax },
+    { name: 'hostsActive', used: scheduler.hostsCount, max: limits.hostsActiveMax },
+    { name: 'socketsIdle', used: fetcher.stats().sockets.idle, max: limits.socketsIdleMax },
+  ]
+  return Object.freeze({
+    ...counters, state, blockedOn: loop.blockedOn, leased: scheduler.leasedCount, inFlight: loop.inFlight, hosts: scheduler.hostsCount,
+    retryShare: fetches === 0 ? 0 : Math.min(1, counters.retries / fetches), fetches, commitLagMs: Math.round(commits.lagMs),
+    loopUtilization: meter.read(), workersLost: slots.workersLost, bounds, residentBytes: process.memoryUsage.rss(), elapsedMs,
+  })
+}
+
+export function summaryOf(parts: CrawlParts, run: Run<Settled>, parked: number): Summary {
+  const { error } = run
+  return Object.freeze({
+    ...parts.store.counters(), state: run.reason ?? 'stopped', pagesThisRun: run.pagesStored, fetchesThisRun: run.fetches, parked,
+    elapsedMs: Math.round(parts.clock.nowMs() - run.startedAtMs),
+    ...(error && { error: { code: error.code, message: error.message } }),
+  })
+}
+
+export function hostStatsOf(parts: CrawlParts, name: string): HostStats | undefined {
+  const record = parts.store.host(name)
+  if (record === undefined) return undefined
+  const host = parts.scheduler.host(name)
+  const robots: Record<string, 'allow' | 'disallow' | 'rules'> = {}
+  for (const [origin, verdict] of Object.entries(record.robots ?? {})) robots[origin] = verdict.rule
+  const nowMs = parts.clock.nowMs()
+  const code = host?.failureCode ?? record.failureCode
+  return Object.freeze({
+    name, pending: record.pending, excluded: record.excluded === true, inFlight: host?.limiter.inFlight ?? 0,
+    limit: host?.limiter.limit ?? record.limit ?? parts.options.concurrency.start,
+    delayMs: Math.max(host?.delayMs ?? parts.options.delayMs, host?.crawlDelayMs ?? record.crawlDelayMs ?? 0),
+    waitMs: host === undefined ? 0 : Math.max(0, host.unit.nextStartAtMs - nowMs, readyAtMs(host) - nowMs),
+    failures: host?.failures ?? record.failures ?? 0, ...(code !== undefined && { failureCode: code }), robots,
+  })
+}

@@ -1,0 +1,267 @@
+/**
+ * The robots gate (RFC 9309): no URL of an origin is fetched before there is a verdict of its robots.txt. Main thread;
+ * the file itself is read in the pool.
+ *
+ *   answer            verdict                                  life
+ *   2xx               its rules                                Cache-Control max-age, 5 minutes to 24 hours; else 24 hours
+ *   3xx               the target's answer, up to five hops; beyond them, or without a target, as 4xx
+ *   4xx but 429       everything is allowed                    the same
+ *   429, 5xx          nothing for now: the host has failed     asked again when the host's rest is over
+ *   no usable answer  likewise
+ *
+ * Rules that are past their life stay in force while the file cannot be had, for a week; then the host fails.
+ * One fetch at a time for each origin. The gate remembers no failure as a verdict in force: when to ask again is the
+ * scheduler's decision, which lets the host rest and in the end gives it up.
+ *
+ *   #hosts   least recently used ... most: host -> origin -> entry; bounded in entries and bytes of text. What falls
+ *            out is read from the store again, or fetched.
+ */
+import type { RobotsVerdict } from '../../storage/store.ts'
+import type { Clock } from '../core/clock.ts'
+import { failureRule, type FailureCode } from '../core/errors.ts'
+import { limits } from '../core/limits.ts'
+import { hostOf, parseFetchUrl } from '../core/url-key.ts'
+import type { FetchedResponse, Fetcher, FetchFailure } from '../fetch/fetcher.ts'
+import { headerOf } from '../fetch/response-head.ts'
+import { retryAfterMs } from '../page-meta.ts'
+import { createRobotsMatcher, type RobotsMatcher } from './robots-matcher.ts'
+
+type Verdict = RobotsVerdict[string]
+
+/** Reads a robots.txt in the pool: the lines of our group, reduced to what the matcher takes. */
+export type ReadRobots = (body: Uint8Array, contentEncoding: string | undefined, productToken: string) =>
+  Promise<{ readonly lines: readonly string[], readonly crawlDelayMs?: number }>
+
+export type RobotsCheck =
+  /** There is no verdict in force: `ask`. */
+  | { readonly kind: 'unknown' }
+  | { readonly kind: 'denied' }
+  | { readonly kind: 'allowed', readonly crawlDelayMs?: number }
+
+export type RobotsAnswer =
+  | { readonly kind: 'known' }
+  | { readonly kind: 'aborted' }
+  /** A failure of the host; its code is one that is charged to hosts, or never tried again. */
+  | { readonly kind: 'failed', readonly code: FailureCode, readonly detail: string, readonly retryAfterMs: number }
+
+export interface RobotsGateOptions {
+  readonly fetcher: Pick<Fetcher, 'fetch'>
+  readonly readRobots: ReadRobots
+  readonly userAgent: string
+  readonly clock: Clock
+  /** Deadline of one fetch. */
+  readonly deadlineMs: number
+  /** What the store remembers of a host. */
+  readonly stored: (host: string) => RobotsVerdict | undefined
+  readonly verdictsMax?: number
+  readonly textBytesMax?: number
+}
+
+interface Entry {
+  verdict: Verdict
+  /** In force until then (wall clock); later than the verdict's own life while the file cannot be had. */
+  inForceUntilMs: number
+  matcher?: RobotsMatcher
+}
+
+type Found =
+  | { readonly kind: 'found', readonly verdict: Verdict }
+  | Exclude<RobotsAnswer, { kind: 'known' }>
+
+export class RobotsGate {
+  readonly #is: RobotsGateOptions
+  readonly #productToken: string
+  readonly #verdictsMax: number
+  readonly #textBytesMax: number
+  readonly #hosts = new Map<string, Map<string, Entry>>()
+  readonly #flights = new Map<string, Promise<RobotsAnswer>>()
+  #verdicts = 0
+  #textBytes = 0
+
+  constructor(options: RobotsGateOptions) {
+    this.#is = options
+    this.#productToken = productTokenOf(options.userAgent)
+    this.#verdictsMax = options.verdictsMax ?? limits.robotsVerdictsMax
+    this.#textBytesMax = options.textBytesMax ?? limits.robotsTextBytesMax
+  }
+
+  /** What the verdict in force says of a URL. */
+  check(text: string): RobotsCheck {
+    const url = new URL(text)
+    // RFC 9309 section 2.2.2: the file itself is implicitly allowed.
+    if (url.pathname === '/robots.txt') return { kind: 'allowed' }
+    const entry = this.#entriesOf(hostOf(url)).get(url.origin)
+    if (entry === undefined || entry.verdict.rule === 'disallow' || entry.inForceUntilMs <= this.#is.clock.wallMs()) return { kind: 'unknown' }
+    const { rule, text: lines = '', crawlDelayMs } = entry.verdict
+    if (rule === 'rules') {
+      entry.matcher ??= createRobotsMatcher(lines)
+      if (!entry.matcher.isAllowed(url)) return { kind: 'denied' }
+    }
+    return { kind: 'allowed', ...(crawlDelayMs === undefined ? {} : { crawlDelayMs }) }
+  }
+
+  /** Fetches the robots.txt for a URL's origin; those who ask meanwhile get the same answer. */
+  async ask(text: string, signal?: AbortSignal): Promise<RobotsAnswer> {
+    const url = new URL(text)
+    const flight = this.#flights.get(url.origin) ?? this.#start(url, signal)
+    return await flight
+  }
+
+  /** The verdicts of a host's origins, in the form in which they are stored. */
+  verdictsOf(host: string): RobotsVerdict {
+    return Object.fromEntries([...this.#entriesOf(host)].map(([origin, { verdict }]) => [origin, verdict]))
+  }
+
+  stats(): { readonly verdicts: number, readonly textBytes: number, readonly inFlight: number } {
+    return { verdicts: this.#verdicts, textBytes: this.#textBytes, inFlight: this.#flights.size }
+  }
+
+  #start(url: URL, signal: AbortSignal | undefined): Promise<RobotsAnswer> {
+    const flight = this.#find(url.origin, signal)
+      .then((found) => this.#keep(url, found))
+      .finally(() => this.#flights.delete(url.origin))
+    this.#flights.set(url.origin, flight)
+    return flight
+  }
+
+  #keep(url: URL, found: Found): RobotsAnswer {
+    if (found.kind === 'aborted') return found
+    const nowMs = this.#is.clock.wallMs()
+    const host = hostOf(url)
+    if (found.kind === 'found') {
+      this.#set(host, url.origin, { verdict: found.verdict, inForceUntilMs: found.verdict.expiresAtMs })
+      return { kind: 'known' }
+    }
+    const entry = this.#entriesOf(host).get(url.origin)
+    if (entry !== undefined && entry.verdict.rule !== 'disallow' && nowMs < entry.verdict.expiresAtMs + limits.robotsStaleMsMax) {
+      // The verdict keeps its own expiry, so that a restart does not lengthen its life.
+      entry.inForceUntilMs = nowMs + limits.robotsAgeMsMin
+      return { kind: 'known' }
+    }
+    const verdict: Verdict = { rule: 'disallow', expiresAtMs: nowMs + found.retryAfterMs }
+    this.#set(host, url.origin, { verdict, inForceUntilMs: verdict.expiresAtMs })
+    return found
+  }
+
+  /** Follows the redirects to an answer. */
+  async #find(origin: string, signal: AbortSignal | undefined): Promise<Found> {
+    let url = `${origin}/robots.txt`
+    for (let hop = 0; ; hop++) {
+      const result = await this.#is.fetcher.fetch({
+        url, bodyBytesMax: limits.robotsBytesMax, deadlineMs: this.#is.deadlineMs, acceptBody: () => 'read', ...(signal && { signal }),
+      })
+      if (!result.ok) return failed(result, hop)
+      try {
+        const target = result.status >= 300 && result.status <= 399 ? targetOf(result, url) : undefined
+        if (target === undefined || hop === limits.robotsRedirectsMax) return await this.#read(result)
+        url = target
+      } finally {
+        result.release()
+      }
+    }
+  }
+
+  /** The verdict of an answer that is not followed further. */
+  async #read(response: FetchedResponse): Promise<Found> {
+    const { status, headers } = response
+    const nowMs = this.#is.clock.wallMs()
+    if (status === 429 || status >= 500) {
+      const waitMs = Math.max(limits.robotsRetryMsMin, retryAfterMs(headerOf(headers, 'retry-after'), nowMs))
+      return { kind: 'failed', code: 'robots_unreachable', detail: `robots.txt answers ${status}`, retryAfterMs: waitMs }
+    }
+    const life = { status, expiresAtMs: nowMs + lifeMs(headerOf(headers, 'cache-control')) }
+    if (status >= 300) return { kind: 'found', verdict: { rule: 'allow', ...life } }
+    try {
+      const { lines, crawlDelayMs } = await this.#is.readRobots(Buffer.concat(response.body), headerOf(headers, 'content-encoding'), this.#productToken)
+      const delay = crawlDelayMs === undefined ? {} : { crawlDelayMs: Math.min(crawlDelayMs, limits.crawlDelayMsMax) }
+      const rules = lines.length === 0 ? { rule: 'allow' as const } : { rule: 'rules' as const, text: lines.join('\n') }
+      return { kind: 'found', verdict: { ...rules, ...delay, ...life } }
+    } catch (error) {
+      // Rules that cannot be read (a broken gzip) are not the permission to fetch everything.
+      const detail = `robots.txt cannot be read: ${(error as Error).message}`
+      return { kind: 'failed', code: 'robots_unreachable', detail, retryAfterMs: limits.robotsRetryMsMin }
+    }
+  }
+
+  /** A host's entries, from memory or else from the store; now the most recently used. */
+  #entriesOf(host: string): Map<string, Entry> {
+    const known = this.#hosts.get(host)
+    if (known !== undefined) {
+      this.#hosts.delete(host)
+      this.#hosts.set(host, known)
+      return known
+    }
+    const entries = new Map<string, Entry>()
+    const latestMs = this.#is.clock.wallMs() + limits.robotsAgeMsMax
+    for (const [origin, verdict] of Object.entries(this.#is.stored(host) ?? {})) {
+      // The clock may have been wrong when it was stored.
+      this.#add(entries, origin, { verdict, inForceUntilMs: Math.min(verdict.expiresAtMs, latestMs) })
+    }
+    if (entries.size === 0) return entries
+    this.#hosts.set(host, entries)
+    this.#evict()
+    return entries
+  }
+
+  #set(host: string, origin: string, entry: Entry): void {
+    const entries = this.#entriesOf(host)
+    this.#hosts.set(host, entries)
+    this.#add(entries, origin, entry)
+    this.#evict()
+  }
+
+  #add(entries: Map<string, Entry>, origin: string, entry: Entry): void {
+    this.#remove(entries, origin)
+    entries.set(origin, entry)
+    this.#verdicts += 1
+    this.#textBytes += entry.verdict.text?.length ?? 0
+  }
+
+  #remove(entries: Map<string, Entry>, origin: string): void {
+    const entry = entries.get(origin)
+    if (entry === undefined) return
+    entries.delete(origin)
+    this.#verdicts -= 1
+    this.#textBytes -= entry.verdict.text?.length ?? 0
+  }
+
+  /** Forgets the hosts that were not used for longest; the last one stays, since it is being used. */
+  #evict(): void {
+    for (const [host, entries] of this.#hosts) {
+      if (this.#hosts.size === 1 || (this.#verdicts <= this.#verdictsMax && this.#textBytes <= this.#textBytesMax)) return
+      this.#hosts.delete(host)
+      for (const origin of entries.keys()) this.#remove(entries, origin)
+    }
+  }
+}
+
+/** The name that robots.txt knows us by: the user agent up to its first slash or space. */
+export function productTokenOf(userAgent: string): string {
+  return userAgent.split(/[/\s]/, 1)[0]!
+}
+
+function targetOf(response: FetchedResponse, base: string): string | undefined {
+  const location = headerOf(response.headers, 'location')
+  return location === undefined ? undefined : parseFetchUrl(location, base)?.href
+}
+
+function failed({ code, detail }: FetchFailure, hop: number): Found {
+  if (code === 'aborted') return { kind: 'aborted' }
+  // A host is charged with failures of its own making: not with another host's to which it redirects, and not with
+  // one that belongs to a single URL (a timeout, a closed connection, bytes that are not HTTP).
+  const isOfHost = hop === 0 && (failureRule(code).retry === 'host' || finalForHost.has(code))
+  const own: FailureCode = isOfHost ? code : 'robots_unreachable'
+  return { kind: 'failed', code: own, detail: `robots.txt: ${code}: ${detail}`, retryAfterMs: limits.robotsRetryMsMin }
+}
+
+/** Failures that no second try can change, and that every URL of the origin shares. */
+const finalForHost: ReadonlySet<FailureCode> = new Set(['address_refused', 'tls_name_mismatch', 'tls_untrusted'])
+
+/** How long an answer may be used (RFC 9111 section 5.2.2, as far as it is about age). */
+function lifeMs(cacheControl: string | undefined): number {
+  if (cacheControl === undefined) return limits.robotsAgeMsMax
+  if (/(?:^|[\s,])no-(?:store|cache)(?:$|[\s,=])/i.test(cacheControl)) return limits.robotsAgeMsMin
+  const maxAge = /(?:^|[\s,])max-age="?(\d{1,10})/i.exec(cacheControl)?.[1]
+  if (maxAge === undefined) return limits.robotsAgeMsMax
+  return Math.min(Math.max(Number(maxAge) * 1_000, limits.robotsAgeMsMin), limits.robotsAgeMsMax)
+}
