@@ -19,7 +19,8 @@ import type { Candidate, Lease, Ruling } from './schedule/scheduler.ts'
 
 type Answered = Extract<FetchResult, { ok: true }>
 type Failed = Extract<FetchResult, { ok: false }>
-type AnyRun = Run<never>
+/** What a fetch changes of its run. */
+type AnyRun = Pick<Run<unknown>, 'aborter' | 'giveBack' | 'reserve' | 'wireBytes'>
 
 /** A complete body in the fetcher's memory that waits for a slot; its bytes stay reserved until `release`. */
 export interface Received {
@@ -85,7 +86,7 @@ export class FetchStage {
     this.#askingRobots += 1
     try {
       const answer = await robots.ask(url, run.aborter.signal)
-      if (answer.kind === 'failed') scheduler.failHost(host, answer.code, startedAtMs)
+      if (answer.kind === 'failed') scheduler.failHost(host, answer, startedAtMs)
       if (answer.kind !== 'aborted') commits.noteHost({ name: host.name, robots: robots.verdictsOf(host.name), ...this.#memoryOf(host) })
     } catch (error) {
       this.#onBroken(error)

@@ -44,7 +44,7 @@ export function statsOf({ parts, loop, meter, state, run, elapsedMs, fetches }: 
     { name: 'pagesUnacked', used: run?.window?.size ?? 0, max: limits.pagesUnackedMax },
     { name: 'commitQueueUrls', used: commits.queued, max: limits.commitQueueUrlsMax },
     { name: 'hostsActive', used: scheduler.hostsCount, max: limits.hostsActiveMax },
-    { name: 'socketsIdle', used: fetcher.stats().sockets.idle, max: limits.socketsIdleMax },
+    { name: 'socketsIdle', used: fetcher.stats().socketsIdle, max: limits.socketsIdleMax },
   ]
   return Object.freeze({
     ...counters, state, blockedOn: loop.blockedOn, leased: scheduler.leasedCount, inFlight: loop.inFlight, hosts: scheduler.hostsCount,

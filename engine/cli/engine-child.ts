@@ -10,11 +10,11 @@ import type { PageRecord } from '../core/types.ts'
 import { handleControl } from './control-handler.ts'
 import { watchParent } from './lifeline.ts'
 import { openLog, type Log } from './log.ts'
-import type { SeedSources, StartMessage, ToChild, ToParent } from './messages.ts'
-import { isSpent, remainingLimits } from './run-limits.ts'
+import type { FailureCounts, SeedSources, StartMessage, ToChild, ToParent } from './messages.ts'
+import { givenLimits, isSpent, remainingLimits } from './run-limits.ts'
 import { readSeeds } from './seeds.ts'
 
-/** Failed seeds that are reported one by one; beyond them the summary's counts must do. */
+/** Failed seeds that are reported one by one; the others are only counted. */
 const seedFailuresMax = 20
 
 const stopping = new AbortController()
@@ -34,20 +34,21 @@ async function fail(error: unknown): Promise<never> {
   process.exit(1)
 }
 
-/** Counts failures by code, and reports the first seeds among them. */
-function watchFailures(crawler: Crawler, log: Log): Record<string, number> {
-  const codes: Record<string, number> = {}
-  let seedFailures = 0
+/** Counts failures by code, and reports the first seeds among them. Answers a function that gives the counts so far. */
+function watchFailures(crawler: Crawler, log: Log): () => FailureCounts {
+  const byCode: Record<string, number> = {}
+  let seeds = 0
   crawler.on('failed', (record: PageRecord) => {
     const { code, depth, url } = record
     if (code === undefined) return
-    codes[code] = (codes[code] ?? 0) + 1
+    byCode[code] = (byCode[code] ?? 0) + 1
     log.debug({ url, code, attempts: record.attempts }, 'failed')
-    if (depth > 0 || !Object.hasOwn(failureTable, code) || ++seedFailures > seedFailuresMax) return
-    void tell({ type: 'seed_failed', url, code: code as FailureCode })
+    if (depth > 0) return
+    seeds += 1
+    if (seeds <= seedFailuresMax && Object.hasOwn(failureTable, code)) void tell({ type: 'seed_failed', url, code: code as FailureCode })
   })
   crawler.on('pressure', (blockedOn) => log.debug({ blockedOn }, 'pressure'))
-  return codes
+  return () => ({ byCode, seeds })
 }
 
 async function addSeeds(crawler: Crawler, seeds: SeedSources): Promise<void> {
@@ -57,7 +58,7 @@ async function addSeeds(crawler: Crawler, seeds: SeedSources): Promise<void> {
 }
 
 async function crawlOn(crawler: Crawler, limits: RunLimits, hasRoom: boolean): Promise<Summary> {
-  if (hasRoom && !stopping.signal.aborted) return crawler.start({ ...limits, signal: stopping.signal })
+  if (hasRoom && !stopping.signal.aborted) return crawler.start({ ...givenLimits(limits), signal: stopping.signal })
   return idleSummary(crawler.stats(), hasRoom ? 'stopped' : 'limit')
 }
 
@@ -70,20 +71,20 @@ async function live(start: StartMessage): Promise<void> {
   const log = openLog(start.verbose)
   const crawler = await Crawler.open(start.crawl)
   crawler.onControl((request) => handleControl(crawler, request))
-  const codes = watchFailures(crawler, log)
+  const failures = watchFailures(crawler, log)
   const { isContinued, changedOptions } = crawler
   const counters = crawler.stats()
   log.debug({ dir: crawler.options.dir, isContinued, pid: process.pid }, 'opened')
   await tell({ type: 'opened', isContinued, changedOptions, counters })
-  const timer = setInterval(() => void tell({ type: 'stats', stats: crawler.stats(), codes }), start.statsEveryMs)
+  const timer = setInterval(() => void tell({ type: 'stats', stats: crawler.stats(), failures: failures() }), start.statsEveryMs)
   if (start.seeds !== undefined) await addSeeds(crawler, start.seeds)
   const limits = remainingLimits(resolveRunLimits(start.run), counters, start.baseline)
   const summary = await crawlOn(crawler, limits, !isSpent(limits))
   clearInterval(timer)
   // The last snapshot first: it has what the summary leaves out. Closed before the end is told, so that all is stored.
-  await tell({ type: 'stats', stats: crawler.stats(), codes })
+  await tell({ type: 'stats', stats: crawler.stats(), failures: failures() })
   await crawler.close()
-  await tell({ type: 'ended', summary, codes })
+  await tell({ type: 'ended', summary, failures: failures() })
   process.exit(0)
 }
 

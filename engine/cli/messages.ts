@@ -1,5 +1,5 @@
 /**
- * What the command line's process and the engine's process say to each other over the IPC channel. Types only.
+ * What the command line's process and the engine's process say to each other over the IPC channel.
  *
  *   parent                                   child
  *     start  ------------------------------->  opens the store
@@ -50,13 +50,19 @@ export interface OpenedMessage {
   readonly counters: Counters
 }
 
-/** How often each failure code ended a URL, in this process. */
-export type CodeCounts = Readonly<Partial<Record<string, number>>>
+/** URLs that ended without a page, in this process. */
+export interface FailureCounts {
+  readonly byCode: Readonly<Record<string, number>>
+  /** Seeds among them. */
+  readonly seeds: number
+}
+
+export const noFailures: FailureCounts = { byCode: {}, seeds: 0 }
 
 export type ToParent =
   | OpenedMessage
   | { readonly type: 'seeded'; readonly result: AddResult }
-  | { readonly type: 'stats'; readonly stats: Stats; readonly codes: CodeCounts }
+  | { readonly type: 'stats'; readonly stats: Stats; readonly failures: FailureCounts }
   | { readonly type: 'seed_failed'; readonly url: string; readonly code: FailureCode }
-  | { readonly type: 'ended'; readonly summary: Summary; readonly codes: CodeCounts }
+  | { readonly type: 'ended'; readonly summary: Summary; readonly failures: FailureCounts }
   | { readonly type: 'failed'; readonly code: ErrorCode; readonly message: string; readonly stack?: string }

@@ -2,7 +2,7 @@
  * The limits of a run whose engine was started again: what the engines before it have used is taken off, so that
  * `--max-pages` is never exceeded. Pure functions.
  */
-import type { RunLimits } from '../core/options.ts'
+import type { RunLimits, RunLimitsGiven } from '../core/options.ts'
 import type { Counters } from '../core/types.ts'
 import type { RunBaseline } from './messages.ts'
 
@@ -19,4 +19,9 @@ export function remainingLimits(limits: RunLimits, counters: Pick<Counters, 'pag
 /** Nothing may be fetched any more. */
 export function isSpent(limits: RunLimits): boolean {
   return limits.maxPages < 1 || limits.maxBytes < 1 || limits.maxTimeMs < 1
+}
+
+/** As a run takes them: what has no limit is left out. */
+export function givenLimits(limits: RunLimits): RunLimitsGiven {
+  return Object.fromEntries(Object.entries(limits).filter(([, value]) => Number.isFinite(value)))
 }

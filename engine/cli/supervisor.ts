@@ -17,7 +17,7 @@ import type { Clock } from '../core/clock.ts'
 import type { ErrorCode } from '../core/errors.ts'
 import { limits } from '../core/limits.ts'
 import type { Death, EngineProcess } from './engine-process.ts'
-import type { CodeCounts, RunBaseline, StartMessage, ToParent } from './messages.ts'
+import type { FailureCounts, RunBaseline, StartMessage, ToParent } from './messages.ts'
 
 const deathsMax = 5
 const deathsWindowMs = 10 * 60_000
@@ -27,7 +27,7 @@ const stopGraceMs = limits.stopMsMax - 200
 
 /** How it ended. */
 export type Ending =
-  | { readonly kind: 'ended'; readonly summary: Summary; readonly codes: CodeCounts }
+  | { readonly kind: 'ended'; readonly summary: Summary; readonly failures: FailureCounts }
   | { readonly kind: 'failed'; readonly code: ErrorCode; readonly message: string; readonly stack?: string }
   /** By a signal, before the engine could say anything. */
   | { readonly kind: 'stopped' }
@@ -113,7 +113,7 @@ export class Supervisor {
     } else if (message.type === 'seeded') {
       this.#isSeeded = true
     } else if (message.type === 'ended') {
-      this.#ending = { kind: 'ended', summary: this.#wholeRun(message.summary), codes: message.codes }
+      this.#ending = { kind: 'ended', summary: this.#wholeRun(message.summary), failures: message.failures }
       this.#killLater()
     } else if (message.type === 'failed') {
       this.#ending = { kind: 'failed', code: message.code, message: message.message, ...(message.stack !== undefined && { stack: message.stack }) }

@@ -152,8 +152,8 @@ export class Scheduler {
   }
 
   /** The host's robots.txt could not be had, or the host itself: it rests, and in the end it is given up. */
-  failHost(host: Host, code: FailureCode, startedAtMs: number): void {
-    if (this.#charge(host, code, startedAtMs, 0) === 'given up') this.#giveUp(host, code)
+  failHost(host: Host, { code, retryAfterMs }: { code: FailureCode; retryAfterMs: number }, startedAtMs: number): void {
+    if (this.#charge(host, code, startedAtMs, retryAfterMs) === 'given up') this.#giveUp(host, code)
     this.#settle(host)
   }
 

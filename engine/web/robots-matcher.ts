@@ -10,7 +10,10 @@
  * Its work grows with rules x pattern x path; the reader bounds the first two (limits.robotsRulesMax and
  * robotsPatternCharsMax), the third is a URL.
  */
-import robotsParser from 'robots-parser'
+import robotsParserModule from 'robots-parser'
+
+// Its types speak of an ES module with a default export; it is a CommonJS module that is the function.
+const robotsParser = robotsParserModule as unknown as typeof robotsParserModule.default
 
 export interface RobotsMatcher {
   isAllowed(url: URL): boolean

@@ -1,0 +1,76 @@
+/**
+ * How a crawl ended, as text: what to do next, and last of all one line with the sums. Pure functions.
+ */
+import type { Stats, Summary } from '../core/api-types.ts'
+import { failureTable } from '../core/errors.ts'
+import { refusalReasons, type Counters, type RefusalReason } from '../core/types.ts'
+import { count, plural, rate, shortDuration, shortSize } from './human.ts'
+import type { FailureCounts } from './messages.ts'
+
+export interface SummaryView {
+  readonly dir: string
+  readonly summary: Summary
+  readonly failures: FailureCounts
+  readonly elapsedMs: number
+}
+
+/** Causes that are named; the rest are counted together. */
+const causesMax = 3
+
+/** Lines for people; the last begins with the state. */
+export function summaryLines(view: SummaryView): readonly string[] {
+  const { dir, summary } = view
+  const lines: string[] = []
+  if (summary.pages > 0) lines.push(`page records: ${path(dir)}/pages-*.jsonl, as CSV: sluice export --format csv --dir ${path(dir)}`)
+  const causes = causesLine(view)
+  if (causes !== undefined) lines.push(causes)
+  if (summary.parked > 0) lines.push(`parked: ${plural(summary.parked, 'URL')} may be asked for only later than --tail; the command below goes on with them`)
+  if (summary.pending > 0) lines.push(`to go on: sluice crawl --dir ${path(dir)}`)
+  lines.push(sumsLine(view))
+  return lines
+}
+
+function sumsLine({ summary, elapsedMs }: SummaryView): string {
+  const parts = [`${plural(summary.pages, 'page')}`]
+  // Only where it says something else: the crawl had pages before this run.
+  if (summary.pagesThisRun !== summary.pages) parts.push(`${count(summary.pagesThisRun)} of them now`)
+  parts.push(`${count(summary.failed)} failed`, `${count(summary.pending)} queued`, `${shortSize(summary.wireBytes)} received`)
+  const speed = elapsedMs > 0 && summary.pagesThisRun > 0 ? ` (${rate(summary.pagesThisRun / elapsedMs * 1_000)})` : ''
+  return `${summary.state}: ${parts.join(', ')}, in ${shortDuration(elapsedMs)}${speed}`
+}
+
+function causesLine({ failures }: SummaryView): string | undefined {
+  const causes = Object.entries(failures.byCode).map(([code, times]) => ({ code, times })).sort((a, b) => b.times - a.times)
+  if (causes.length === 0) return undefined
+  const named = causes.slice(0, causesMax).map(({ code, times }) => `${count(times)} ${code}${meaningOf(code)}`)
+  const others = causes.slice(causesMax).reduce((sum, { times }) => sum + times, 0)
+  return `failures: ${[...named, ...(others > 0 ? [`${count(others)} for other reasons`] : [])].join(', ')}`
+}
+
+function meaningOf(code: string): string {
+  return Object.hasOwn(failureTable, code) ? ` (${failureTable[code as keyof typeof failureTable].meaning})` : ''
+}
+
+function path(dir: string): string {
+  return /[^\w@%+=:,./-]/.test(dir) ? `'${dir.replaceAll("'", String.raw`'\''`)}'` : dir
+}
+
+/** The summary for programs. */
+export function summaryJson({ dir, summary, failures, elapsedMs }: SummaryView): string {
+  const { state, pages, failed, pending, ...rest } = summary
+  return JSON.stringify({ event: 'summary', state, pages, failed, queued: pending, ...rest, elapsedMs, failures: failures.byCode, dir })
+}
+
+const noCounters: Counters = {
+  discovered: 0, pending: 0, done: 0, failed: 0, dropped: 0, excluded: 0, pages: 0, wireBytes: 0, bodyBytes: 0, retries: 0,
+  refused: Object.fromEntries(refusalReasons.map((reason) => [reason, 0])) as Record<RefusalReason, number>,
+}
+
+/** The sums of an engine that could not give its own, as far as they were heard; `before`: those at its opening. */
+export function sumsSoFar(stats: Stats | undefined, before: Counters | undefined): Omit<Summary, 'state'> {
+  const { discovered, pending, done, failed, dropped, excluded, pages, wireBytes, bodyBytes, retries, refused } = stats ?? before ?? noCounters
+  return {
+    discovered, pending, done, failed, dropped, excluded, pages, wireBytes, bodyBytes, retries, refused,
+    pagesThisRun: pages - (before?.pages ?? pages), fetchesThisRun: stats?.fetches ?? 0, parked: 0, elapsedMs: stats?.elapsedMs ?? 0,
+  }
+}

@@ -1,0 +1,37 @@
+import { expect, it } from 'vitest'
+import { Crawler } from '../../engine/index.ts'
+import { openBed } from '../support/crawl.ts'
+
+const DELAY_MS = 200
+
+/** Gaps between one request and the next on a unit, by the server's clock. */
+function gapsBy<T extends { readonly t: number }>(requests: readonly T[], unitOf: (request: T) => string): number[] {
+  const last = new Map<string, number>()
+  const gaps: number[] = []
+  for (const request of [...requests].sort((a, b) => a.t - b.t)) {
+    const before = last.get(unitOf(request))
+    if (before !== undefined) gaps.push(request.t - before)
+    last.set(unitOf(request), request.t)
+  }
+  return gaps
+}
+
+// A request that the busy server notices late makes the gap behind it look short, so the bound is half the delay: a
+// crawler that does not wait, or waits for each host alone where the unit is a domain, leaves gaps near zero.
+it.each([
+  { politeness: 'host', unitOf: ({ host }: { host: string }) => host },
+  { politeness: 'domain', unitOf: ({ host }: { host: string }) => host.split('.').slice(-2).join('.') },
+] as const)("keeps the delay between two requests to one $politeness, by the server's clock", async ({ politeness, unitOf }) => {
+  const bed = await openBed({ hosts: 6, pagesPerHost: 4, sizeScale: 0.3 })
+  try {
+    const crawler = await Crawler.open({ ...bed.options, delayMs: DELAY_MS, politeness })
+    await crawler.add(bed.web.seeds)
+    await crawler.start()
+    await crawler.close()
+    const gaps = gapsBy(await bed.requests(), unitOf)
+    expect(gaps.length).toBeGreaterThan(20)
+    expect(gaps.filter((gap) => gap < DELAY_MS / 2)).toEqual([])
+  } finally {
+    await bed.close()
+  }
+})

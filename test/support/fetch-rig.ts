@@ -1,0 +1,91 @@
+/**
+ * What the tests of the fetcher share: a clock that only the test moves, and a fetcher wired to the fault server.
+ */
+import { createAddressGuard } from '../../engine/fetch/address-guard.ts'
+import { ByteBudget } from '../../engine/fetch/byte-budget.ts'
+import { acceptBody } from '../../engine/fetch/content-type.ts'
+import { Fetcher, type FetchRequest, type FetchResult } from '../../engine/fetch/fetcher.ts'
+import { Resolver } from '../../engine/fetch/resolver.ts'
+import { createTlsTrust } from '../../engine/fetch/tls-context.ts'
+import { systemClock, type Clock } from '../../engine/core/clock.ts'
+
+/** Time that stands until `advance`; timers fire in order, each at its own moment. */
+export class ManualClock implements Clock {
+  #nowMs = 0
+  readonly #timers = new Set<{ readonly atMs: number, readonly callback: () => void }>()
+
+  nowMs(): number {
+    return this.#nowMs
+  }
+
+  wallMs(): number {
+    return 1_700_000_000_000 + this.#nowMs
+  }
+
+  after(delayMs: number, callback: () => void): () => void {
+    const timer = { atMs: this.#nowMs + Math.max(0, delayMs), callback }
+    this.#timers.add(timer)
+    return () => this.#timers.delete(timer)
+  }
+
+  get timers(): number {
+    return this.#timers.size
+  }
+
+  advance(ms: number): void {
+    const untilMs = this.#nowMs + ms
+    for (;;) {
+      const next = [...this.#timers].filter(({ atMs }) => atMs <= untilMs).sort((a, b) => a.atMs - b.atMs)[0]
+      if (next === undefined) break
+      this.#nowMs = Math.max(this.#nowMs, next.atMs)
+      this.#timers.delete(next)
+      next.callback()
+    }
+    this.#nowMs = untilMs
+  }
+}
+
+/** Resolves when the condition holds; looks once a turn of the event loop. The test's own timeout bounds it. */
+export async function until(condition: () => boolean): Promise<void> {
+  while (!condition()) await new Promise((resolve) => setImmediate(resolve))
+}
+
+export interface RigOptions {
+  readonly clock?: Clock
+  readonly budgetBytes?: number
+  readonly allowAddress?: readonly string[]
+  readonly pins?: Readonly<Record<string, string>>
+  readonly ca?: string
+  readonly insecure?: boolean
+  readonly socketsIdleMax?: number
+}
+
+export interface Rig {
+  readonly fetcher: Fetcher
+  readonly budget: ByteBudget
+  get(url: string, options?: Partial<FetchRequest>): Promise<FetchResult>
+}
+
+/** A fetcher that may connect to loopback and knows fault.test; its look-up fails for every other name. */
+export function makeRig(options: RigOptions = {}): Rig {
+  const clock = options.clock ?? systemClock
+  const budget = new ByteBudget(options.budgetBytes ?? 8 * 1_048_576)
+  const fetcher = new Fetcher({
+    clock,
+    budget,
+    guard: createAddressGuard(options.allowAddress ?? ['127.0.0.0/8', '::1/128']),
+    trust: createTlsTrust({ ca: options.ca, insecure: options.insecure ?? false }),
+    resolver: new Resolver({
+      clock,
+      pins: { 'fault.test': '127.0.0.1', 'wrong.example': '127.0.0.1', ...options.pins },
+      lookup: { lookup: async () => ({ ok: false, code: 'dns_not_found', detail: 'there is no such name' }), close: () => {} },
+    }),
+    userAgent: 'SluiceTest/1.0 (+https://example.com/bot)',
+    ...(options.socketsIdleMax === undefined ? {} : { socketsIdleMax: options.socketsIdleMax }),
+  })
+  return {
+    fetcher,
+    budget,
+    get: (url, request) => fetcher.fetch({ url, bodyBytesMax: 250 * 1_024, deadlineMs: 20_000, acceptBody, ...request }),
+  }
+}

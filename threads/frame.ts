@@ -1,0 +1,150 @@
+/**
+ * ParsedResult as bytes, and back. Encoded in a worker, decoded on the main thread; touches nothing else. The decoder
+ * copies the frame once, out of the slot, and makes strings of links only when asked. Invariant: whatever bytes come
+ * in, nothing outside them is read; a damaged frame is a value with a reason.
+ *
+ *   0      4      8       9     10      12       16     20     24        28        32         40
+ *   +------+------+-------+-----+-------+--------+------+------+---------+---------+----------+-----------+
+ *   | SLF1 | total|outcome|flags| code  | body   | links| line | WARC    | WARC    | WARC     | content   |
+ *   |      | bytes|       |     | bytes | bytes  |      | bytes| file    | length  | offset   | hash (16) |
+ *   +------+------+-------+-----+-------+--------+------+------+---------+---------+----------+-----------+
+ *   56: refused, one u32 a reason (8) | 88: code | line | links
+ *   a link: fingerprint (16) | host hash (8) | flags (1) | URL bytes (2) | URL
+ */
+import { refusalReasons, type LinkList, type ParsedResult, type RefusalReason } from '../engine/core/types.ts'
+
+const MAGIC = 0x31464c53
+const HEAD_BYTES = 56 + 4 * refusalReasons.length
+const LINK_HEAD_BYTES = 27
+const outcomes = ['ok', 'redirect', 'http_error', 'failed'] as const
+const FLAG_CODE = 1
+const FLAG_HASH = 2
+const FLAG_WARC = 4
+const LINK_REDIRECT = 1
+
+export type DecodedFrame =
+  | { readonly ok: true; readonly result: ParsedResult }
+  | { readonly ok: false; readonly damage: string }
+
+/** Bytes that `encodeFrame` writes. */
+export function frameBytes(result: ParsedResult): number {
+  let bytes = HEAD_BYTES + Buffer.byteLength(result.code ?? '') + result.line.byteLength
+  for (let index = 0; index < result.links.count; index += 1) bytes += LINK_HEAD_BYTES + Buffer.byteLength(result.links.url(index))
+  return bytes
+}
+
+/** Writes a result into `target`, which has at least `frameBytes(result)` bytes. Answers the bytes written. */
+export function encodeFrame(result: ParsedResult, target: Uint8Array): number {
+  const out = Buffer.from(target.buffer, target.byteOffset, target.byteLength)
+  const { code, contentHash, links, warc } = result
+  out.writeUInt32LE(MAGIC, 0)
+  out.writeUInt8(outcomes.indexOf(result.outcome), 8)
+  out.writeUInt8((code === undefined ? 0 : FLAG_CODE) | (contentHash === undefined ? 0 : FLAG_HASH) | (warc === undefined ? 0 : FLAG_WARC), 9)
+  out.writeUInt32LE(result.bodyBytes, 12)
+  out.writeUInt32LE(links.count, 16)
+  out.writeUInt32LE(result.line.byteLength, 20)
+  out.writeUInt32LE(warc?.file ?? 0, 24)
+  out.writeUInt32LE(warc?.length ?? 0, 28)
+  out.writeDoubleLE(warc?.offset ?? 0, 32)
+  if (contentHash === undefined) out.fill(0, 40, 56)
+  else out.set(contentHash, 40)
+  refusalReasons.forEach((reason, index) => out.writeUInt32LE(result.refused[reason], 56 + 4 * index))
+  const codeBytes = out.write(code ?? '', HEAD_BYTES)
+  out.writeUInt16LE(codeBytes, 10)
+  let at = HEAD_BYTES + codeBytes
+  out.set(result.line, at)
+  at += result.line.byteLength
+  for (let index = 0; index < links.count; index += 1) {
+    out.set(links.fingerprint(index), at)
+    out.set(links.hostHash(index), at + 16)
+    out.writeUInt8(links.isRedirect(index) ? LINK_REDIRECT : 0, at + 24)
+    const urlBytes = out.write(links.url(index), at + LINK_HEAD_BYTES)
+    out.writeUInt16LE(urlBytes, at + 25)
+    at += LINK_HEAD_BYTES + urlBytes
+  }
+  out.writeUInt32LE(at, 4)
+  return at
+}
+
+/** Outlinks over the bytes of a frame whose bounds were checked. */
+class FrameLinks implements LinkList {
+  readonly #bytes: Buffer
+  readonly #starts: Uint32Array
+
+  constructor(bytes: Buffer, starts: Uint32Array) {
+    this.#bytes = bytes
+    this.#starts = starts
+  }
+
+  get count(): number {
+    return this.#starts.length
+  }
+
+  #at(index: number): number {
+    const at = this.#starts[index]
+    if (at === undefined) throw new RangeError(`link ${index} of ${this.count}`)
+    return at
+  }
+
+  fingerprint(index: number): Uint8Array {
+    const at = this.#at(index)
+    return this.#bytes.subarray(at, at + 16)
+  }
+
+  hostHash(index: number): Uint8Array {
+    const at = this.#at(index)
+    return this.#bytes.subarray(at + 16, at + 24)
+  }
+
+  url(index: number): string {
+    const at = this.#at(index)
+    const start = at + LINK_HEAD_BYTES
+    return this.#bytes.toString('utf8', start, start + this.#bytes.readUInt16LE(at + 25))
+  }
+
+  isRedirect(index: number): boolean {
+    return (this.#bytes[this.#at(index) + 24]! & LINK_REDIRECT) !== 0
+  }
+}
+
+/** Where each link starts, or undefined when they do not end exactly where the frame does. */
+function linkStarts(bytes: Buffer, first: number, count: number): Uint32Array | undefined {
+  if (count > (bytes.length - first) / LINK_HEAD_BYTES) return undefined
+  const starts = new Uint32Array(count)
+  let at = first
+  for (let index = 0; index < count; index += 1) {
+    if (at + LINK_HEAD_BYTES > bytes.length) return undefined
+    starts[index] = at
+    at += LINK_HEAD_BYTES + bytes.readUInt16LE(at + 25)
+  }
+  return at === bytes.length ? starts : undefined
+}
+
+/** Reads a frame; the bytes are copied, so the slot may be released at once. */
+export function decodeFrame(source: Uint8Array): DecodedFrame {
+  if (source.byteLength < HEAD_BYTES) return { ok: false, damage: 'shorter than its head' }
+  const bytes = Buffer.allocUnsafeSlow(source.byteLength)
+  bytes.set(source)
+  if (bytes.readUInt32LE(0) !== MAGIC) return { ok: false, damage: 'not a frame' }
+  if (bytes.readUInt32LE(4) !== bytes.length) return { ok: false, damage: 'not as long as it says' }
+  const outcome = outcomes[bytes[8]!]
+  if (outcome === undefined) return { ok: false, damage: 'unknown outcome' }
+  const flags = bytes[9]!
+  const lineAt = HEAD_BYTES + bytes.readUInt16LE(10)
+  const linksAt = lineAt + bytes.readUInt32LE(20)
+  if (linksAt > bytes.length) return { ok: false, damage: 'record line beyond the end' }
+  const starts = linkStarts(bytes, linksAt, bytes.readUInt32LE(16))
+  if (starts === undefined) return { ok: false, damage: 'links beyond the end' }
+  const refused = Object.fromEntries(refusalReasons.map((reason, index) => [reason, bytes.readUInt32LE(56 + 4 * index)]))
+  const result: ParsedResult = {
+    outcome,
+    bodyBytes: bytes.readUInt32LE(12),
+    links: new FrameLinks(bytes, starts),
+    refused: refused as Record<RefusalReason, number>,
+    line: bytes.subarray(lineAt, linksAt),
+    ...((flags & FLAG_CODE) === 0 ? {} : { code: bytes.toString('utf8', HEAD_BYTES, lineAt) }),
+    ...((flags & FLAG_HASH) === 0 ? {} : { contentHash: bytes.subarray(40, 56) }),
+    ...((flags & FLAG_WARC) === 0 ? {} : { warc: { file: bytes.readUInt32LE(24), length: bytes.readUInt32LE(28), offset: bytes.readDoubleLE(32) } }),
+  }
+  return { ok: true, result }
+}

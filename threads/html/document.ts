@@ -1,0 +1,60 @@
+/**
+ * A document as node-html-parser's tree: what an extractor gets as `page.document`, and what readHtml walks until the
+ * byte scanner takes over. The only importer of that package. Runs in a parse worker.
+ *
+ * Two of its costs are quadratic, and both are avoided here (measured on 200 KB of each):
+ *   unclosed elements are moved about after parsing: <div> 10 s, <b>x over 12 s; with parseNoneClosedTags 0.13 s;
+ *   each `<!--` without an end searches to the end of the text: 4.2 s; the text is cut at the first of them, as the
+ *   HTML standard would read it, once there are many (a few may stand in scripts, where they mean nothing).
+ */
+import { NodeType, parse, type HTMLElement } from 'node-html-parser'
+
+export type HtmlDocument = HTMLElement
+
+const UNENDED_MAX = 64
+
+/** Cuts a text at the first of many `start` marks that are not followed by `end`. */
+function cutUnended(text: string, start: string, end: string): string {
+  const first = text.indexOf(start, text.lastIndexOf(end) + 1)
+  let at = first
+  for (let count = 0; at !== -1; count += 1) {
+    if (count === UNENDED_MAX) return text.slice(0, first)
+    at = text.indexOf(start, at + start.length)
+  }
+  return text
+}
+
+export function parseDocument(text: string): HtmlDocument {
+  const bounded = cutUnended(cutUnended(text, '<!--', '-->'), '<![CDATA[', ']]>')
+  return parse(bounded, { parseNoneClosedTags: true, blockTextElements: { script: true, style: true } })
+}
+
+/** What a walk reports, in document order. */
+export interface DocumentVisitor {
+  element(name: string, attribute: (name: string) => string | undefined): void
+  /** Text directly inside an element; `parent` is that element's name. */
+  text(parent: string, raw: () => string): void
+}
+
+/** Walks a tree without recursion (a page may nest 50,000 deep), leaving out what stands in template elements. */
+export function walkDocument(root: HtmlDocument, visitor: DocumentVisitor): void {
+  const stack: HtmlDocument['childNodes'] = [root]
+  for (let node = stack.pop(); node !== undefined; node = stack.pop()) {
+    if (node.nodeType === NodeType.TEXT_NODE) {
+      const text = node
+      visitor.text(text.parentNode?.rawTagName?.toLowerCase() ?? '', () => text.rawText)
+      continue
+    }
+    if (node.nodeType !== NodeType.ELEMENT_NODE) continue
+    const element = node as HtmlDocument
+    const name = element.rawTagName?.toLowerCase() ?? ''
+    if (name === 'template') continue
+    if (name !== '') visitor.element(name, (attribute) => element.getAttribute(attribute))
+    for (let index = element.childNodes.length - 1; index >= 0; index -= 1) stack.push(element.childNodes[index]!)
+  }
+}
+
+/** Character references in a text are replaced. */
+export function textOfTitle(raw: string): string {
+  return parse(`<p>${raw.replaceAll('<', '&lt;')}</p>`).text
+}

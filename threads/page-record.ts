@@ -1,0 +1,79 @@
+/**
+ * The line of a page record, from the fetcher's facts and the worker's reading. Pure; runs in a parse worker. The line
+ * has no closing brace: the commit adds `newLinks`. Missing facts are absent, never null or empty.
+ */
+import { limits } from '../engine/core/limits.ts'
+import { warcFileName, type PageMeta, type PageRecord, type ParsedResult, type WarcPlace } from '../engine/core/types.ts'
+
+/** What the worker read, as far as the record tells it. */
+export interface PageFacts {
+  readonly charset?: string
+  readonly bytes?: number
+  readonly truncated: boolean
+  readonly redirectTo?: string
+  readonly title?: string
+  readonly lang?: string
+  readonly canonical?: string
+  readonly robots?: { readonly noindex?: true; readonly nofollow?: true }
+  readonly links?: number
+  readonly contentHash?: Uint8Array
+  readonly needsJs?: boolean
+  /** What the extractor returned, as JSON. */
+  readonly recordJson?: string
+}
+
+export interface RecordParts {
+  readonly meta: PageMeta
+  readonly result: Pick<ParsedResult, 'outcome' | 'code'>
+  readonly facts: PageFacts
+  readonly wireBytes: number
+  readonly parseMs: number
+  readonly warc: WarcPlace | undefined
+}
+
+type Draft = { -readonly [K in keyof PageRecord]: PageRecord[K] | undefined }
+
+function filled<T>(value: T | undefined): T | undefined {
+  if (value === '' || value === undefined || value === null) return undefined
+  return typeof value === 'object' && Object.keys(value).length === 0 ? undefined : value
+}
+
+function hundredths(ms: number): number {
+  return Math.round(ms * 100) / 100
+}
+
+export function recordLine(parts: RecordParts): Uint8Array {
+  const { meta, facts, warc } = parts
+  const draft: Draft = {
+    url: meta.url,
+    redirectTo: facts.redirectTo,
+    redirectedFrom: meta.redirectedFrom,
+    status: meta.status,
+    outcome: parts.result.outcome,
+    code: parts.result.code,
+    fetchedAt: new Date(meta.fetchedAtMs).toISOString(),
+    depth: meta.depth,
+    referrer: meta.referrer,
+    attempts: meta.attempts,
+    contentType: meta.contentType,
+    charset: facts.charset,
+    bytes: facts.bytes,
+    wireBytes: parts.wireBytes,
+    truncated: facts.truncated ? true : undefined,
+    title: facts.title?.slice(0, limits.titleCharsMax),
+    lang: facts.lang,
+    canonical: facts.canonical,
+    robots: facts.robots,
+    links: facts.links,
+    hash: facts.contentHash === undefined ? undefined : Buffer.from(facts.contentHash).toString('hex'),
+    needsJs: facts.needsJs === true ? true : undefined,
+    etag: meta.etag,
+    lastModified: meta.lastModified,
+    ip: meta.ip,
+    tls: meta.tls,
+    timings: { ...meta.timings, parseMs: hundredths(parts.parseMs) },
+    warc: warc === undefined ? undefined : { file: warcFileName(warc.file), offset: warc.offset },
+  }
+  const json = JSON.stringify(draft, (_name, value: unknown) => filled(value)).slice(0, -1)
+  return Buffer.from(facts.recordJson === undefined ? json : `${json},"record":${facts.recordJson}`)
+}

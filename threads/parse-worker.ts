@@ -1,0 +1,148 @@
+/**
+ * One page: undo its coding, read it, collect its links, run the extractor, append it to the WARC file, write the
+ * record. Runs in a parse worker and touches nothing shared itself: the bytes come as views of the slot, which it never
+ * changes. Invariant: a page that cannot be read costs itself a failure code and never the worker; only a sink that
+ * cannot write throws (`disk_failed`), since that is no fault of the page.
+ */
+import { SluiceError, type FailureCode } from '../engine/core/errors.ts'
+import { limits } from '../engine/core/limits.ts'
+import { noLinks, type LinkList, type PageMeta, type PageSink, type ParsedResult, type WarcPlace } from '../engine/core/types.ts'
+import { contentHashOf, parseFetchUrl } from '../engine/core/url-key.ts'
+import type { SlotPage } from './arena.ts'
+import { LazyPage, type Extractor } from './extractor.ts'
+import { charsetOf } from './html/charset.ts'
+import { baseOf, noRefusals, refusalOf, type LinkCollector, type Refusals } from './html/links.ts'
+import { readHtml, type HtmlFacts } from './html/read-html.ts'
+import { readDirectives } from './html/robots-directives.ts'
+import type { Inflater } from './inflate.ts'
+import { recordLine, type PageFacts } from './page-record.ts'
+
+export interface ParseTools {
+  readonly inflater: Inflater
+  readonly collector: LinkCollector
+  /** Our product token in lower case, for X-Robots-Tag. */
+  readonly agent: string
+  readonly extractor: Extractor | undefined
+  readonly sink: PageSink | undefined
+  nowMs(): number
+}
+
+/** What became of a page, before its record is written. */
+interface Reading {
+  readonly outcome: ParsedResult['outcome']
+  readonly code?: FailureCode
+  readonly links: LinkList
+  readonly refused: Refusals
+  readonly facts: PageFacts
+}
+
+/** Fewer characters of text than this on a page with scripts: probably it is built in the browser. */
+const TEXT_CHARS_FEW = 200
+/** Shorter scripts in the document are settings and counters, not an application. */
+const SCRIPT_CHARS_MANY = 1_000
+
+function needsJs({ textLength, scriptLength, scriptsLoaded }: HtmlFacts): boolean {
+  return textLength < TEXT_CHARS_FEW && (scriptsLoaded > 0 || scriptLength > SCRIPT_CHARS_MANY)
+}
+
+function failed(code: FailureCode, facts: PageFacts): Reading {
+  return { outcome: 'failed', code, links: noLinks, refused: noRefusals(), facts }
+}
+
+function isRedirect(meta: PageMeta): boolean {
+  return meta.status >= 300 && meta.status < 400 && meta.location !== undefined && meta.location !== ''
+}
+
+/** HTML by its type; without a type, by its first character. */
+function isHtml(meta: PageMeta, body: Uint8Array): boolean {
+  const type = meta.contentType?.split(';', 1)[0]!.trim().toLowerCase() ?? ''
+  if (type !== '') return type === 'text/html' || type === 'application/xhtml+xml'
+  return /^(?:\u00EF\u00BB\u00BF)?\s*</.test(Buffer.from(body.buffer, body.byteOffset, Math.min(256, body.byteLength)).toString('latin1'))
+}
+
+function readRedirect({ meta, redirects }: SlotPage, tools: ParseTools): Reading {
+  const location = meta.location!
+  const target = parseFetchUrl(location, meta.url)
+  const facts = { truncated: meta.truncated, redirectTo: target?.href ?? location.slice(0, limits.urlBytesMax) }
+  if (redirects >= limits.redirectsMax) return failed('redirect_limit', facts)
+  if (target !== undefined) return { outcome: 'redirect', facts, ...tools.collector.redirect(target) }
+  const refused = noRefusals()
+  refused[refusalOf(location, meta.url)] += 1
+  return { outcome: 'redirect', links: noLinks, refused, facts }
+}
+
+/** The extractor's answer as JSON, or undefined when it has none to give. Throws when it failed. */
+async function extract(extractor: Extractor, page: LazyPage): Promise<string | undefined> {
+  const record = await extractor(page)
+  if (record === undefined) return undefined
+  const json = JSON.stringify(record)
+  if (json === undefined) throw new TypeError('the record is nothing that JSON can hold')
+  if (Buffer.byteLength(json) > limits.extractedBytesMax) throw new RangeError('the record is too large')
+  return json
+}
+
+async function readOk({ meta, headerBlock }: SlotPage, body: Uint8Array, isCut: boolean, tools: ParseTools): Promise<Reading> {
+  const html = isHtml(meta, body) ? readHtml(body, { contentType: meta.contentType, isCut }) : undefined
+  const charset = charsetOf(body, { contentType: meta.contentType, isHtml: html !== undefined, isCut })
+  const base = baseOf(meta.url, html?.base)
+  const { links, refused, count } = tools.collector.collect(html?.links ?? [], base, meta.followLinks)
+  const tag = readDirectives(meta.robotsTag === undefined ? [] : [meta.robotsTag], tools.agent)
+  const canonical = html?.canonical === undefined ? undefined : parseFetchUrl(html.canonical, base)?.href
+  const facts: PageFacts = {
+    charset: charset.name, bytes: body.byteLength, truncated: isCut, robots: { ...html?.robots, ...tag },
+    ...(body.byteLength > 0 && { contentHash: contentHashOf(body) }),
+    ...(html && { links: count, needsJs: needsJs(html) }),
+    ...(html?.title !== undefined && { title: html.title }), ...(html?.lang !== undefined && { lang: html.lang }),
+    ...(canonical !== undefined && { canonical }),
+  }
+  if (tools.extractor === undefined) return { outcome: 'ok', links, refused, facts }
+  const page = new LazyPage({ url: meta.url, status: meta.status, headerBlock, body, charset, facts: html, base })
+  try {
+    const recordJson = await extract(tools.extractor, page)
+    return { outcome: 'ok', links, refused, facts: { ...facts, ...(recordJson !== undefined && { recordJson }) } }
+  } catch {
+    return { outcome: 'failed', code: 'extractor_failed', links, refused, facts }
+  } finally {
+    page.end()
+  }
+}
+
+async function read(page: SlotPage, tools: ParseTools): Promise<Reading> {
+  const { meta } = page
+  if (isRedirect(meta)) return readRedirect(page, tools)
+  const isOk = meta.status >= 200 && meta.status < 300
+  const inflated = await tools.inflater.inflate(page.body, meta.contentEncoding, meta.truncated)
+  if (inflated.ok && isOk) return readOk(page, inflated.bytes, inflated.truncated, tools)
+  if (isOk) return failed('bad_content_encoding', { truncated: meta.truncated })
+  // The server said no, and that is known whatever its body holds.
+  const facts: PageFacts = !inflated.ok || inflated.bytes.byteLength === 0
+    ? { truncated: meta.truncated }
+    : { truncated: inflated.truncated, bytes: inflated.bytes.byteLength, contentHash: contentHashOf(inflated.bytes) }
+  return { outcome: 'http_error', links: noLinks, refused: noRefusals(), facts }
+}
+
+function append(page: SlotPage, sink: PageSink | undefined): WarcPlace | undefined {
+  try {
+    return sink?.append({ meta: page.meta, headerBlock: page.headerBlock, body: page.body })
+  } catch (error) {
+    throw new SluiceError('disk_failed', `the WARC file cannot be written: ${String(error).split('\n')[0]}`, { cause: error })
+  }
+}
+
+export async function parsePage(page: SlotPage, tools: ParseTools): Promise<ParsedResult> {
+  const startMs = tools.nowMs()
+  let reading: Reading
+  try {
+    reading = await read(page, tools)
+  } catch {
+    reading = failed('parse_failed', { truncated: page.meta.truncated })
+  }
+  const { outcome, code, links, refused, facts } = reading
+  const warc = append(page, tools.sink)
+  const result = { outcome, ...(code !== undefined && { code }) }
+  const line = recordLine({ meta: page.meta, result, facts, wireBytes: page.body.byteLength, parseMs: tools.nowMs() - startMs, warc })
+  return {
+    ...result, links, refused, line, bodyBytes: facts.bytes ?? 0,
+    ...(facts.contentHash !== undefined && { contentHash: facts.contentHash }), ...(warc !== undefined && { warc }),
+  }
+}

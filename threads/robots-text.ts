@@ -1,0 +1,122 @@
+/**
+ * robots.txt read down to the lines of our group (RFC 9309 section 2.2), so that the matcher on the main thread gets a
+ * small text whatever the file was. Pure; runs in a parse worker, as a task of its own. Invariant: the answer is
+ * bounded (rules, pattern length, sitemaps), and where something must be cut, more is forbidden rather than less.
+ *
+ * Groups: every run of user-agent lines up to the next rule names the agents of that rule and those that follow it;
+ * only allow and disallow end the run. Groups of one agent are merged; the group of `*` counts when none names us.
+ */
+import { isUtf8 } from 'node:buffer'
+import { limits } from '../engine/core/limits.ts'
+
+export interface RobotsText {
+  /** `User-agent: *` and the Allow and Disallow lines that apply to us, each ended by a line feed. */
+  readonly lines: string
+  readonly crawlDelayMs?: number
+  readonly sitemaps: readonly string[]
+}
+
+interface Group {
+  isNamed: boolean
+  readonly rules: string[]
+  crawlDelayMs: number | undefined
+}
+
+/** The leading product token of a user-agent line or of an agent's name: letters, `_` and `-`, in lower case. */
+function productToken(text: string): string {
+  return /^[a-z_-]*/i.exec(text)![0].toLowerCase()
+}
+
+/** The prefix that is read, cut at the last whole line. */
+function prefixOf(bytes: Uint8Array): Uint8Array {
+  if (bytes.byteLength <= limits.robotsBytesMax) return bytes
+  const prefix = bytes.subarray(0, limits.robotsBytesMax)
+  return prefix.subarray(0, Math.max(prefix.lastIndexOf(0x0a), prefix.lastIndexOf(0x0d)) + 1)
+}
+
+function textOf(bytes: Uint8Array): string {
+  const prefix = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  return prefix.toString(isUtf8(prefix) ? 'utf8' : 'latin1').replace(/^(\uFEFF|\u00EF\u00BB\u00BF)/, '').replaceAll('\0', '')
+}
+
+/** A rule line, or undefined when it matches nothing. An Allow that is too long is left out, a Disallow is widened. */
+function ruleLine(kind: 'allow' | 'disallow', pattern: string): string | undefined {
+  if (pattern === '') return undefined
+  const isLong = pattern.length > limits.robotsPatternCharsMax
+  if (kind === 'allow') return isLong ? undefined : `Allow: ${pattern}\n`
+  return `Disallow: ${isLong ? pattern.slice(0, limits.robotsPatternCharsMax) : pattern}\n`
+}
+
+function delayOf(value: string): number | undefined {
+  if (!/^\d+(\.\d+)?$|^\.\d+$/.test(value)) return undefined
+  return Math.min(Math.round(Number(value) * 1_000), limits.crawlDelayMsMax)
+}
+
+class GroupReader {
+  readonly sitemaps: string[] = []
+  readonly #named: Group = { isNamed: false, rules: [], crawlDelayMs: undefined }
+  readonly #others: Group = { isNamed: false, rules: [], crawlDelayMs: undefined }
+  readonly #token: string
+  #current = new Set<Group>()
+  #isNaming = false
+
+  constructor(token: string) {
+    this.#token = token
+  }
+
+  /** The group that applies to us. */
+  get group(): Group {
+    return this.#named.isNamed ? this.#named : this.#others
+  }
+
+  read(key: string, value: string): void {
+    switch (key) {
+      case 'user-agent': return this.#name(value)
+      case 'allow': case 'disallow': return this.#rule(ruleLine(key, value))
+      case 'crawl-delay': return this.#delay(delayOf(value))
+      case 'sitemap':
+        if (this.sitemaps.length < limits.robotsSitemapsMax && value !== '' && value.length <= limits.urlBytesMax) this.sitemaps.push(value)
+        return
+      default:
+    }
+  }
+
+  #name(agent: string): void {
+    if (!this.#isNaming) this.#current = new Set()
+    this.#isNaming = true
+    let group: Group | undefined
+    if (/^\*(\s|$)/.test(agent)) group = this.#others
+    else if (this.#token !== '' && productToken(agent) === this.#token) group = this.#named
+    if (group === undefined) return
+    group.isNamed = true
+    this.#current.add(group)
+  }
+
+  #rule(line: string | undefined): void {
+    this.#isNaming = false
+    if (line === undefined) return
+    for (const group of this.#current) if (group.rules.length < limits.robotsRulesMax) group.rules.push(line)
+  }
+
+  /** Belongs to the agents named so far; the first value counts. */
+  #delay(delayMs: number | undefined): void {
+    for (const group of this.#current) group.crawlDelayMs ??= delayMs
+  }
+}
+
+/** Reads a robots.txt. `agent` is our product token or our whole user agent, of which the leading token counts. */
+export function readRobotsText(bytes: Uint8Array, agent: string): RobotsText {
+  const text = textOf(prefixOf(bytes))
+  const reader = new GroupReader(productToken(agent))
+  // A page of HTML in place of the file has no rules, whatever stands in it.
+  if (!/^\s*</.test(text)) {
+    for (const line of text.split(/\r\n|\r|\n/)) {
+      const colon = line.indexOf(':')
+      if (colon === -1) continue
+      const value = line.slice(colon + 1).replace(/#.*$/, '').trim()
+      reader.read(line.slice(0, colon).trim().toLowerCase(), value)
+    }
+  }
+  const { rules, crawlDelayMs } = reader.group
+  return { lines: `User-agent: *\n${rules.join('')}`, sitemaps: reader.sitemaps, ...(crawlDelayMs !== undefined && { crawlDelayMs }) }
+}

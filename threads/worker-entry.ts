@@ -1,0 +1,78 @@
+/**
+ * The entry of a parse worker: wires what a worker needs from what it was told at its start, and exports its tasks. The
+ * only file of this folder that may know storage/. Nothing is loaded that could fail before the first task asks for it,
+ * since a worker that fails while it starts makes Piscina start no others.
+ */
+import { workerData } from 'node:worker_threads'
+import { limits } from '../engine/core/limits.ts'
+import { Arena } from './arena.ts'
+import { loadExtractor } from './extractor.ts'
+import { LinkCollector } from './html/links.ts'
+import { Inflater } from './inflate.ts'
+import { parsePage, type ParseTools } from './parse-worker.ts'
+import { readRobotsText, type RobotsText } from './robots-text.ts'
+import { ScopeTable } from './scope-table.ts'
+import { takeTurn, type TurnResult, type TurnTask } from './turn.ts'
+import type { WorkerOptions } from './worker-options.ts'
+
+export interface RobotsTask {
+  readonly body: Uint8Array
+  readonly contentEncoding: string | undefined
+  /** Our product token, or the whole user agent. */
+  readonly agent: string
+}
+
+const options = workerData as WorkerOptions
+const nowMs = (): number => performance.now()
+let parseTools: Promise<ParseTools> | undefined
+let robotsInflater: Inflater | undefined
+
+function scopeOf({ scope }: WorkerOptions): { has(hash: Uint8Array): boolean; mode: 'host' | 'domain' } | undefined {
+  if (scope === undefined) return undefined
+  const table = ScopeTable.over(scope.table)
+  return { has: (hash) => table.has(hash), mode: scope.mode }
+}
+
+async function prepare(): Promise<ParseTools> {
+  const scope = scopeOf(options)
+  return {
+    inflater: new Inflater(options.maxBodyBytes),
+    collector: new LinkCollector({
+      include: options.include.map((pattern) => new RegExp(pattern, 'u')),
+      exclude: options.exclude.map((pattern) => new RegExp(pattern, 'u')),
+      ...(scope && { scope }),
+    }),
+    agent: /^[\w-]*/.exec(options.userAgent)![0].toLowerCase(),
+    extractor: options.extractor === undefined ? undefined : await loadExtractor(options.extractor),
+    sink: undefined,
+    nowMs,
+  }
+}
+
+function prepared(): Promise<ParseTools> {
+  return (parseTools ??= prepare())
+}
+
+/** Task: loads what pages will need, so that a fault in the extractor's module shows at the opening. */
+export async function ready(): Promise<void> {
+  await prepared()
+}
+
+/** Task: a turn at the ring. */
+export async function turn(task: TurnTask): Promise<TurnResult> {
+  const tools = await prepared()
+  try {
+    return await takeTurn(Arena.over(options.arena), task, { parse: (page) => parsePage(page, tools), nowMs })
+  } catch (error) {
+    // What parsePage did not catch is a fault of the worker, which may have left a page half done: it dies of it.
+    queueMicrotask(() => { throw error })
+    return new Promise(() => {})
+  }
+}
+
+/** Task: reads a robots.txt. Of a body with a broken coding there are no rules to read. */
+export async function robots({ body, contentEncoding, agent }: RobotsTask): Promise<RobotsText> {
+  robotsInflater ??= new Inflater(limits.robotsBytesMax)
+  const inflated = await robotsInflater.inflate(body, contentEncoding, true)
+  return readRobotsText(inflated.ok ? inflated.bytes : new Uint8Array(0), agent)
+}

@@ -1,0 +1,23 @@
+/**
+ * What a parse worker is told when it starts: structured-cloneable, the shared memories by reference. Types only.
+ */
+export interface WorkerOptions {
+  readonly arena: SharedArrayBuffer
+  /** Table of links that are proven to be queued or done. */
+  readonly known?: SharedArrayBuffer
+  /** Which links are followed; absent: any. */
+  readonly scope?: { readonly table: SharedArrayBuffer; readonly mode: 'host' | 'domain' }
+  /** Regular expressions, with the flag `u`. */
+  readonly include: readonly string[]
+  readonly exclude: readonly string[]
+  /** Decoded bytes read of a page. */
+  readonly maxBodyBytes: number
+  /** The crawl's WARC folder; absent: no WARC files. */
+  readonly warcDir?: string
+  /** Number of the first WARC file that is free. */
+  readonly warcFileFirst?: number
+  readonly crawlId: string
+  readonly userAgent: string
+  /** Module with an extractor: an absolute path or a file: URL. */
+  readonly extractor?: string
+}
