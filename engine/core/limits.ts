@@ -99,6 +99,8 @@ export const limits = {
   // Scheduling
   /** Hosts with work that are in memory; the others wait in the store. */
   hostsActiveMax: 100_000,
+  /** Hosts whose politeness unit is being looked up, when units are addresses. */
+  hostsResolvingMax: 1_000,
   /** URLs of one host claimed ahead. */
   claimUrlsPerHost: 8,
   /** Names of the scope in the workers' filter: 64-bit hashes, so 16 MB at most. */

@@ -51,11 +51,6 @@ export class Heap<T extends HeapItem> {
     this.#sink(last.heapIndex)
   }
 
-  /** Every item, in no particular order. */
-  values(): IterableIterator<T> {
-    return this.#items.values()
-  }
-
   #rise(index: number): void {
     const item = this.#items[index]!
     while (index > 0) {

@@ -27,6 +27,8 @@ export interface Host extends HeapItem {
   readonly name: string
   readonly unit: Unit
   readonly limiter: Limiter
+  /** The heap that it lies in: its unit's when it could start, the idle hosts' when there is nothing to do. */
+  place: Heap<Host> | undefined
   /** Claimed and not yet started, best first. */
   readonly claimed: QueuedUrl[]
   /** Sequences of URLs that were claimed and whose outcome is not stored. */
@@ -37,8 +39,10 @@ export interface Host extends HeapItem {
   dueAtMs: number
   /** Back-off and Retry-After (monotonic). */
   restUntilMs: number
-  /** Last start, for turns among the hosts of one unit. */
+  /** When a URL was last taken or started, for turns among the hosts of one unit. */
   startedAtMs: number
+  /** While idle: when it may be forgotten, as far as is known. */
+  forgetAtMs: number
   crawlDelayMs: number
   delayMs: number | undefined
   /** Failures of the host in a row, since which moment, and the latest cause. */
@@ -54,19 +58,16 @@ export interface Host extends HeapItem {
 export function newUnit(name: string): Unit {
   return {
     name, nextStartAtMs: 0, heapIndex: -1, hostsCount: 0,
-    hosts: new Heap<Host>((a, b) => {
-      const [aMs, bMs] = [readyAtMs(a), readyAtMs(b)]
-      return aMs === bMs ? a.startedAtMs < b.startedAtMs : aMs < bMs
-    }),
+    hosts: new Heap<Host>((a, b) => turnAtMs(a) < turnAtMs(b)),
   }
 }
 
 export function newHost(record: Pick<HostRecord, 'name' | 'excluded' | 'crawlDelayMs'>, unit: Unit, limiter: Limiter): Host {
   return {
-    name: record.name, unit, limiter, claimed: [], leased: new Set(), heapIndex: -1,
+    name: record.name, unit, limiter, claimed: [], leased: new Set(), heapIndex: -1, place: undefined,
     isDrained: false, dueAtMs: Number.POSITIVE_INFINITY, restUntilMs: 0,
-    startedAtMs: 0, crawlDelayMs: record.crawlDelayMs ?? 0, delayMs: undefined,
-    failures: 0, failedAtMs: 0, failureCode: undefined, isGated: false,
+    startedAtMs: 0, forgetAtMs: 0, crawlDelayMs: record.crawlDelayMs ?? 0, delayMs: undefined,
+    failures: 0, failedAtMs: Number.NEGATIVE_INFINITY, failureCode: undefined, isGated: false,
     ended: record.excluded === true ? { outcome: 'excluded' } : undefined,
   }
 }
@@ -76,6 +77,22 @@ export function readyAtMs(host: Host): number {
   if (host.ended !== undefined) return 0
   const workAtMs = host.claimed.length > 0 || !host.isDrained ? 0 : host.dueAtMs
   return Math.max(host.restUntilMs, workAtMs)
+}
+
+/**
+ * Order among the hosts of a unit. A last start is never in the future, so the later of both is in the future exactly
+ * when the host is not ready; among those that are ready, the one that waits longest for its turn is first, whether or
+ * not it once rested. Ended hosts cost no fetch and go before all.
+ */
+function turnAtMs(host: Host): number {
+  return host.ended === undefined ? Math.max(readyAtMs(host), host.startedAtMs) : Number.NEGATIVE_INFINITY
+}
+
+/** Until then its clocks still run: forgotten before, a host that comes back would be hit too soon. */
+export function clocksUntilMs(host: Host): number {
+  const { hostsCount, nextStartAtMs } = host.unit
+  // The clock of a unit lives as long as one of its hosts is in memory.
+  return hostsCount > 1 ? host.restUntilMs : Math.max(host.restUntilMs, nextStartAtMs)
 }
 
 /** There is something to claim or to start, now or later. */

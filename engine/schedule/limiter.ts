@@ -37,9 +37,9 @@ export class Limiter {
     this.#limit = Math.min(this.#bounds.ceiling, this.#limit + 1 / this.limit)
   }
 
-  /** Answers whether this was a new congestion event: the request started after the last decrease. */
+  /** Answers whether this was a new congestion event: a request that started after the last decrease. */
   throttle(startedAtMs: number, nowMs: number): boolean {
-    if (startedAtMs < this.#decreasedAtMs) return false
+    if (startedAtMs <= this.#decreasedAtMs) return false
     this.#decreasedAtMs = nowMs
     this.#limit = Math.max(this.#bounds.floor, this.#limit / 2)
     return true

@@ -6,9 +6,14 @@
  *     units: heap by max(unit clock, its soonest host)
  *        unit -> hosts: heap by rest or due time, then by last start (so hosts of one unit take turns)
  *                 host -> claimed: a few URLs read ahead; the rest stays in the store
+ *     idle: heap of hosts without work, by the end of their clocks; then they are forgotten
+ *
+ * Hosts that do not fit into memory stay in the store, and are read when others are forgotten, in passes over its
+ * hosts with work: a pass in which none was missed is the last.
  *
  * Invariants: a host lies in its unit's heap exactly when it could start; a URL is in `leased` from its claim until
- * its outcome is stored. Nothing here waits or does I/O except the store's synchronous claim. Main thread.
+ * its outcome is stored; every host with work is in memory, being looked up, or ahead of the cursor, or `#isMissing`
+ * says that another pass is due. Nothing here waits or does I/O except the store's synchronous reads. Main thread.
  */
 import type { Store, HostRecord } from '../../storage/store.ts'
 import { backoffMs, type Clock, type Random } from '../core/clock.ts'
@@ -17,7 +22,7 @@ import { limits } from '../core/limits.ts'
 import type { CrawlOptions } from '../core/options.ts'
 import type { QueuedUrl } from '../core/types.ts'
 import { Heap } from './heap.ts'
-import { canStart, hasWork, isIdle, isResting, newHost, newUnit, readyAtMs, type Host, type Unit } from './host.ts'
+import { canStart, clocksUntilMs, hasWork, isIdle, isResting, newHost, newUnit, readyAtMs, type Host, type Unit } from './host.ts'
 import { Limiter } from './limiter.ts'
 
 /** A URL whose turn it is; not yet started. */
@@ -48,27 +53,33 @@ export interface SchedulerOptions {
   readonly unitOf: (host: string) => string | Promise<string>
   /** Called when something may start that could not before. */
   readonly onWork: () => void
+  /** Hosts in memory; a test sets fewer. */
+  readonly hostsActiveMax?: number
 }
 
 export class Scheduler {
   readonly #is: SchedulerOptions
+  readonly #hostsMax: number
   readonly #hosts = new Map<string, Host>()
   readonly #unitsByName = new Map<string, Unit>()
   readonly #units = new Heap<Unit>((a, b) => unitReadyAtMs(a) < unitReadyAtMs(b))
   readonly #resolving = new Set<string>()
-  /** Hosts without work, in the order in which they became so. */
-  readonly #idle = new Set<Host>()
-  /** Hosts that were given up in this process, so that a late link to one costs no new tries; the oldest is forgotten. */
-  readonly #givenUp = new Map<string, FailureCode>()
+  /** Hosts with work, now or later, whether they may start or not. */
+  readonly #working = new Set<Host>()
+  readonly #idle = new Heap<Host>((a, b) => a.forgetAtMs < b.forgetAtMs)
+  /** Hosts that were given up or excluded in this process, so that a late link to one costs no new tries; the oldest is forgotten. */
+  readonly #ended = new Map<string, NonNullable<Host['ended']>>()
+  /** How far the present pass over the store's hosts has come; undefined between passes. */
   #cursor: Uint8Array | undefined
-  /** The store may hold hosts with work that are not in memory. */
-  #hasMoreHosts = true
+  /** A host was left in the store since the last pass began. */
+  #isMissing = true
   #leasedCount = 0
-  /** Until this moment no host starts for the first time: the last run's starts are unknown. */
-  #firstStartAtMs = 0
+  /** When the crawl went on from an earlier process: that one's last starts are unknown. */
+  #continuedAtMs: number | undefined
 
   constructor(options: SchedulerOptions) {
     this.#is = options
+    this.#hostsMax = options.hostsActiveMax ?? limits.hostsActiveMax
   }
 
   get hostsCount(): number {
@@ -85,16 +96,21 @@ export class Scheduler {
 
   /** Reads hosts with work from the store. When the crawl goes on from an earlier process, each waits one delay. */
   open(isContinued: boolean): void {
-    if (isContinued) this.#firstStartAtMs = this.#is.clock.nowMs() + this.#is.options.delayMs
+    if (isContinued) this.#continuedAtMs = this.#is.clock.nowMs()
     this.#refill()
   }
 
   /** The URL whose turn it is now, or undefined. Reads ahead from the store as needed. */
   candidate(): Candidate | undefined {
-    if (this.#idle.size > 0) this.#forgetIdle()
+    this.#forgetIdle()
+    if (this.#room >= this.#hostsMax / 64) this.#refill()
     for (;;) {
       const unit = this.#units.peek()
-      if (unit === undefined || unitReadyAtMs(unit) > this.#is.clock.nowMs()) return undefined
+      if (unit === undefined || unitReadyAtMs(unit) > this.#is.clock.nowMs()) {
+        if (!this.#hasMoreHosts || this.#room <= 0) return undefined
+        this.#refill()
+        continue
+      }
       const host = unit.hosts.peek()!
       if (host.claimed.length > 0) return { host, url: host.claimed[0]! }
       this.#claim(host)
@@ -115,6 +131,9 @@ export class Scheduler {
   take({ host, url }: Candidate): void {
     invariant(host.claimed[0] === url, 'only the first claimed URL is taken')
     host.claimed.shift()
+    // Its turn is over for others that are ready, though no clock was charged: URLs that end unfetched come in masses.
+    host.startedAtMs = this.#is.clock.nowMs()
+    host.unit.nextStartAtMs = Math.max(host.unit.nextStartAtMs, host.startedAtMs)
     this.#settle(host)
   }
 
@@ -130,7 +149,7 @@ export class Scheduler {
   release(lease: Lease, end: { ok: true } | { ok: false; code: FailureCode; retryAfterMs?: number }): Ruling {
     const { host, url } = lease
     host.limiter.inFlight -= 1
-    const ruling = end.ok ? this.#succeed(host) : this.#fail(lease, end.code, end.retryAfterMs ?? 0)
+    const ruling = end.ok ? this.#succeed(lease) : this.#fail(lease, end.code, end.retryAfterMs ?? 0)
     if (ruling.kind === 'rest') host.claimed.unshift(url)
     this.#settle(host)
     return ruling
@@ -167,6 +186,7 @@ export class Scheduler {
   }
 
   exclude(name: string): void {
+    this.#noteEnded(name, { outcome: 'excluded' })
     const host = this.#hosts.get(name)
     if (host === undefined) return
     host.ended = { outcome: 'excluded' }
@@ -178,7 +198,7 @@ export class Scheduler {
     const host = this.#hosts.get(name)
     invariant(host?.leased.delete(sequence) === true, 'only a leased URL gets an outcome')
     this.#leasedCount -= 1
-    this.#noteIdle(host)
+    this.#settle(host)
   }
 
   /** The store has more rows of this host than before. */
@@ -189,34 +209,39 @@ export class Scheduler {
     this.#settle(host)
   }
 
-  /** When the next host may start (monotonic); undefined when no host waits for the clock. */
+  /** When `candidate` may have another answer (monotonic); undefined when that is not a matter of time. */
   nextAtMs(): number | undefined {
     const unit = this.#units.peek()
-    return unit === undefined ? undefined : unitReadyAtMs(unit)
+    const startAtMs = unit === undefined ? Number.POSITIVE_INFINITY : unitReadyAtMs(unit)
+    const roomAtMs = this.#hasMoreHosts ? (this.#idle.peek()?.forgetAtMs ?? Number.POSITIVE_INFINITY) : Number.POSITIVE_INFINITY
+    const atMs = Math.min(startAtMs, roomAtMs)
+    return atMs === Number.POSITIVE_INFINITY ? undefined : atMs
   }
 
   /** No host has work, here or in the store. Work under way is not counted. */
   get isEmpty(): boolean {
-    return this.#units.size === 0 && this.#resolving.size === 0 && !this.#hasMoreHosts
+    return this.#working.size === 0 && this.#resolving.size === 0 && !this.#hasMoreHosts
   }
 
-  /** When every host with work rests because of failures: the end of the first rest. Looks at every host in memory. */
+  /** When every host with work rests because of failures: the end of the first rest. Looks at every host with work. */
   restingUntilMs(): number | undefined {
     const nowMs = this.#is.clock.nowMs()
     let untilMs = Number.POSITIVE_INFINITY
-    if (this.#resolving.size > 0) return undefined
-    for (const host of this.#hosts.values()) {
-      if (!hasWork(host)) continue
+    if (this.#resolving.size > 0 || this.#hasMoreHosts) return undefined
+    for (const host of this.#working) {
       if (host.isGated || !isResting(host, nowMs)) return undefined
       untilMs = Math.min(untilMs, readyAtMs(host))
     }
     return untilMs === Number.POSITIVE_INFINITY ? undefined : untilMs
   }
 
-  #succeed(host: Host): Ruling {
+  #succeed({ host, startedAtMs }: Lease): Ruling {
     host.limiter.success()
-    host.failures = 0
-    host.failureCode = undefined
+    // What was under way when the host failed says nothing of its state since: only a probe ends a failure.
+    if (startedAtMs > host.failedAtMs) {
+      host.failures = 0
+      host.failureCode = undefined
+    }
     return { kind: 'page' }
   }
 
@@ -226,7 +251,7 @@ export class Scheduler {
     if (rule.limiter === 'throttle') host.limiter.throttle(lease.startedAtMs, nowMs)
     if (rule.retry === 'never') return { kind: 'fail' }
     if (rule.retry === 'url') {
-      if (retryAfterMs > 0) host.restUntilMs = Math.max(host.restUntilMs, nowMs + Math.min(retryAfterMs, limits.retryAfterMsMax))
+      this.#rest(host, retryAfterMs)
       if (url.attempts >= this.#is.options.retries) return { kind: 'fail' }
       return { kind: 'retry', waitMs: backoffMs(url.attempts, limits.backoffMsMin, limits.backoffMsMax, this.#is.random) }
     }
@@ -236,21 +261,29 @@ export class Scheduler {
   }
 
   #giveUp(host: Host, code: FailureCode): void {
-    host.ended = { outcome: 'failed', code }
-    this.#givenUp.set(host.name, code)
-    if (this.#givenUp.size > limits.hostsActiveMax) this.#givenUp.delete(this.#givenUp.keys().next().value!)
+    host.ended ??= { outcome: 'failed', code }
+    this.#noteEnded(host.name, host.ended)
+  }
+
+  #noteEnded(name: string, ended: NonNullable<Host['ended']>): void {
+    this.#ended.set(name, ended)
+    if (this.#ended.size > this.#hostsMax) this.#ended.delete(this.#ended.keys().next().value!)
+  }
+
+  /** The longest of all waits that were asked for wins. */
+  #rest(host: Host, waitMs: number): void {
+    if (waitMs > 0) host.restUntilMs = Math.max(host.restUntilMs, this.#is.clock.nowMs() + Math.min(waitMs, limits.retryAfterMsMax))
   }
 
   /** Counts a failure of the host, once for all requests that were under way when it began. */
   #charge(host: Host, code: FailureCode, startedAtMs: number, retryAfterMs: number): 'rests' | 'given up' {
-    const nowMs = this.#is.clock.nowMs()
-    if (startedAtMs >= host.failedAtMs) {
-      const waitMs = backoffMs(host.failures, limits.backoffMsMin, limits.backoffMsMax, this.#is.random)
+    if (startedAtMs > host.failedAtMs) {
+      this.#rest(host, backoffMs(host.failures, limits.backoffMsMin, limits.backoffMsMax, this.#is.random))
       host.failures += 1
-      host.failedAtMs = nowMs
+      host.failedAtMs = this.#is.clock.nowMs()
       host.failureCode = code
-      host.restUntilMs = nowMs + Math.max(waitMs, Math.min(retryAfterMs, limits.retryAfterMsMax))
     }
+    this.#rest(host, retryAfterMs)
     return host.failures >= (failureRule(code).hostTriesMax ?? 1) ? 'given up' : 'rests'
   }
 
@@ -271,52 +304,63 @@ export class Scheduler {
   /** Puts host and unit where their state says they belong. Called after every change. */
   #settle(host: Host): void {
     const { unit } = host
-    if (canStart(host)) unit.hosts.set(host)
-    else unit.hosts.delete(host)
+    if (hasWork(host)) this.#working.add(host)
+    else this.#working.delete(host)
+    if (isIdle(host)) {
+      host.forgetAtMs = clocksUntilMs(host)
+      this.#move(host, this.#idle)
+    } else {
+      this.#move(host, canStart(host) ? unit.hosts : undefined)
+    }
     if (unit.hosts.size > 0) this.#units.set(unit)
     else this.#units.delete(unit)
-    this.#noteIdle(host)
   }
 
-  #noteIdle(host: Host): void {
-    if (isIdle(host)) this.#idle.add(host)
-    else this.#idle.delete(host)
+  #move(host: Host, place: Heap<Host> | undefined): void {
+    if (host.place !== place) host.place?.delete(host)
+    host.place = place
+    place?.set(host)
   }
 
-  /** Forgets idle hosts, oldest first, as far as their clocks have run out: forgotten before, a host that comes back would be hit too soon. */
   #forgetIdle(): void {
     const nowMs = this.#is.clock.nowMs()
-    for (const host of this.#idle) {
-      if (host.unit.nextStartAtMs > nowMs) break
-      this.#forget(host)
+    for (let host = this.#idle.peek(); host !== undefined && host.forgetAtMs <= nowMs; host = this.#idle.peek()) {
+      // Another host of its unit may have started since.
+      if (clocksUntilMs(host) > nowMs) this.#settle(host)
+      else this.#forget(host)
     }
-    if (this.#hasMoreHosts && this.#hosts.size < limits.hostsActiveMax) this.#refill()
   }
 
   #forget(host: Host): void {
-    this.#idle.delete(host)
+    this.#move(host, undefined)
     this.#hosts.delete(host.name)
-    host.unit.hosts.delete(host)
     host.unit.hostsCount -= 1
     if (host.unit.hostsCount === 0) this.#unitsByName.delete(host.unit.name)
   }
 
+  /** The store may hold hosts with work that are not in memory. */
+  get #hasMoreHosts(): boolean {
+    return this.#cursor !== undefined || this.#isMissing
+  }
+
+  /** Hosts that may be loaded now. */
+  get #room(): number {
+    return Math.min(this.#hostsMax - this.#hosts.size, limits.hostsResolvingMax) - this.#resolving.size
+  }
+
   #refill(): void {
-    while (this.#hosts.size + this.#resolving.size < limits.hostsActiveMax) {
-      const page = this.#is.store.hostsWithWork(this.#cursor, 1_000)
-      for (const record of page.hosts) this.#load(record.name, record)
+    while (this.#hasMoreHosts && this.#room > 0) {
+      if (this.#cursor === undefined) this.#isMissing = false
+      const page = this.#is.store.hostsWithWork(this.#cursor, this.#room)
       this.#cursor = page.cursor
-      if (page.cursor === undefined) {
-        this.#hasMoreHosts = false
-        return
-      }
+      for (const record of page.hosts) this.#load(record.name, record)
     }
   }
 
   #load(name: string, known: HostRecord | undefined): void {
     if (this.#hosts.has(name) || this.#resolving.has(name)) return
-    if (this.#hosts.size >= limits.hostsActiveMax) {
-      this.#hasMoreHosts = true
+    if (this.#room <= 0) {
+      this.#isMissing = true
       return
     }
     const record = known ?? this.#is.store.host(name)
@@ -339,23 +383,24 @@ export class Scheduler {
     let unit = this.#unitsByName.get(unitName)
     if (unit === undefined) {
       unit = newUnit(unitName)
-      unit.nextStartAtMs = this.#firstStartAtMs
       this.#unitsByName.set(unitName, unit)
     }
     unit.hostsCount += 1
-    const host = newHost(record, unit, new Limiter(options.concurrency, record.limit))
-    if (record.notBeforeMs !== undefined) {
-      host.restUntilMs = clock.nowMs() + Math.min(limits.retryAfterMsMax, Math.max(0, record.notBeforeMs - clock.wallMs()))
+    if (this.#continuedAtMs !== undefined) {
+      unit.nextStartAtMs = Math.max(unit.nextStartAtMs, this.#continuedAtMs + Math.max(options.delayMs, record.crawlDelayMs ?? 0))
     }
-    const code = this.#givenUp.get(record.name)
-    if (code !== undefined) host.ended ??= { outcome: 'failed', code }
+    const host = newHost(record, unit, new Limiter(options.concurrency, record.limit))
+    host.startedAtMs = clock.nowMs()
+    if (record.notBeforeMs !== undefined) this.#rest(host, record.notBeforeMs - clock.wallMs())
+    host.ended = this.#ended.get(record.name) ?? host.ended
     this.#hosts.set(record.name, host)
     this.#settle(host)
   }
 }
 
+/** Ended hosts wait for no clock, only for their turn among units. */
 function unitReadyAtMs(unit: Unit): number {
   const host = unit.hosts.peek()
   if (host === undefined) return Number.POSITIVE_INFINITY
-  return host.ended === undefined ? Math.max(unit.nextStartAtMs, readyAtMs(host)) : 0
+  return host.ended === undefined ? Math.max(unit.nextStartAtMs, readyAtMs(host)) : host.startedAtMs
 }

@@ -1,0 +1,83 @@
+/**
+ * `sluice inspect page`: what the engine reads in a document, by the code of the parse workers. A document comes from a
+ * file, standard input, a batch line, or one fetch under the engine's own address guard.
+ */
+import fs from 'node:fs'
+import { SluiceError } from '../core/errors.ts'
+import type { PageMeta, PageRecord } from '../core/types.ts'
+import { parseFetchUrl } from '../core/url-key.ts'
+import { baseOf, LinkCollector } from '../../threads/html/links.ts'
+import { readHtml } from '../../threads/html/read-html.ts'
+import { Inflater } from '../../threads/inflate.ts'
+import { parsePage } from '../../threads/parse-worker.ts'
+import type { Answer } from './batch.ts'
+
+/** A document and what is known of it from outside. */
+export interface InspectedDocument {
+  readonly bytes: Uint8Array
+  readonly base: string
+  readonly contentType: string
+}
+
+/** Stands in for the address of a file, so that relative links can be shown; RFC 6761 keeps the name free. */
+export const baseDefault = 'https://base.invalid/'
+
+/** `{file | html | base64, base?, contentType?}` as a document. Throws `usage` and `file_unreadable`. */
+export function documentOf({ file, html, base64, base, contentType }: Answer): InspectedDocument {
+  const given = [file, html, base64].filter((source) => source !== undefined)
+  if (given.length !== 1 || typeof given[0] !== 'string') throw new SluiceError('usage', 'expected one of file, html and base64, as a text')
+  for (const [name, value] of Object.entries({ base, contentType })) {
+    if (value !== undefined && typeof value !== 'string') throw new SluiceError('usage', `expected a text as ${name}`)
+  }
+  const bytes = typeof file === 'string' ? readFile(file) : Buffer.from(given[0], typeof html === 'string' ? 'utf8' : 'base64')
+  // A text in JSON is Unicode already, whatever its own meta element says.
+  const typeDefault = typeof html === 'string' ? 'text/html; charset=utf-8' : 'text/html'
+  return { bytes, base: checkedBase(base as string | undefined), contentType: (contentType as string | undefined) ?? typeDefault }
+}
+
+export function checkedBase(base: string | undefined): string {
+  const url = parseFetchUrl(base ?? baseDefault)
+  if (url === undefined) throw new SluiceError('bad_option', `--base: expected an http or https URL, given ${JSON.stringify(base)}`)
+  return url.href
+}
+
+function readFile(file: string): Uint8Array {
+  try {
+    return fs.readFileSync(file)
+  } catch (error) {
+    throw new SluiceError('file_unreadable', `FILE: expected a document, given ${file}: ${(error as Error).message}`, { cause: error })
+  }
+}
+
+/** The shape of INTERFACE.md. */
+export async function inspectDocument(document: InspectedDocument): Promise<Answer> {
+  const facts = readHtml(document.bytes, { contentType: document.contentType })
+  const record = await recordOf(document)
+  const base = baseOf(document.base, facts.base)
+  const counts: Record<string, number> = {}
+  const links = facts.links.flatMap(({ href, element, rel }) => {
+    const url = parseFetchUrl(href, base)
+    if (url === undefined) return []
+    counts[element] = (counts[element] ?? 0) + 1
+    return [{ url: url.href, element, ...(rel !== undefined && { rel }) }]
+  })
+  const refreshTo = facts.refresh === undefined ? undefined : parseFetchUrl(facts.refresh.url, base)
+  return {
+    charset: facts.charset, charsetFrom: facts.charsetFrom,
+    ...(record.title !== undefined && { title: record.title }), ...(record.lang !== undefined && { lang: record.lang }),
+    base, ...(record.canonical !== undefined && { canonical: record.canonical }), robots: record.robots ?? {},
+    ...(refreshTo !== undefined && { refresh: { delaySeconds: facts.refresh!.delaySeconds, url: refreshTo.href } }),
+    text: facts.textLength, needsJs: record.needsJs === true, links, counts,
+  }
+}
+
+/** The page record that a crawl would write. */
+async function recordOf({ bytes, base, contentType }: InspectedDocument): Promise<PageRecord> {
+  const meta: PageMeta = { url: base, depth: 0, attempts: 1, status: 200, statusText: 'OK', fetchedAtMs: 0, contentType, timings: {}, truncated: false, followLinks: true }
+  const collector = new LinkCollector({ include: [], exclude: [] })
+  const { line } = await parsePage(
+    { meta, headerBlock: new Uint8Array(0), body: bytes, redirects: 0 },
+    { inflater: new Inflater(bytes.byteLength), collector, agent: '', extractor: undefined, sink: undefined, nowMs: () => 0 },
+  )
+  return JSON.parse(`${Buffer.from(line).toString('utf8')}}`) as PageRecord
+}

@@ -1,0 +1,52 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { Crawler, type PageRecord } from '../../engine/index.ts'
+import { notOnce, openBed, readPages, readWarcs, type CrawlBed } from '../support/crawl.ts'
+
+/** What the extractor does to its worker on pages whose URL hashes to it. */
+const faults = {
+  exits: 'process.exit(1)',
+  throws: "throw new Error('no')",
+  'throws later, outside of the page': "setTimeout(() => { throw new Error('late') }, 0); await new Promise(() => {})",
+  'reaches its memory limit': 'const kept = []; for (;;) kept.push(Array.from({ length: 1e4 }, (_, i) => ({ i })))',
+} as const
+
+describe('a worker that dies on some pages', () => {
+  let bed: CrawlBed
+  let scratch: string
+
+  beforeEach(async () => {
+    bed = await openBed({ hosts: 4, pagesPerHost: 20, sizeScale: 0.05, tls: false })
+    scratch = await mkdtemp(join(tmpdir(), 'sluice-extractor-'))
+  })
+  afterEach(async () => {
+    await bed.close()
+    await rm(scratch, { recursive: true, force: true })
+  })
+
+  const crawlWith = async (body: string): Promise<{ records: PageRecord[]; poisoned: (record: PageRecord) => boolean; crawler: Crawler }> => {
+    const extractor = join(scratch, 'extractor.mjs')
+    const isPoisoned = "(url) => url.includes('7')"
+    await writeFile(extractor, `const isPoisoned = ${isPoisoned}\nexport default async (page) => { if (isPoisoned(page.url)) { ${body} } return { length: page.text.length } }\n`)
+    const crawler = await Crawler.open({ ...bed.options, extract: extractor, format: ['jsonl', 'warc'] })
+    await crawler.add(bed.web.seeds)
+    await crawler.start()
+    await crawler.close()
+    return { records: await readPages(bed.dir), poisoned: ({ url }) => url.includes('7'), crawler }
+  }
+
+  it.each(Object.entries(faults))('because the extractor %s: the crawl completes, and only those pages get a code', async (name, body) => {
+    const { records, poisoned } = await crawlWith(body)
+    const read = records.filter(({ outcome }) => outcome !== 'robots_denied')
+    expect(notOnce(records.map(({ url }) => url))).toEqual([])
+    const bad = read.filter(poisoned)
+    expect(bad.length, name).toBeGreaterThan(0)
+    for (const record of bad) expect(record).toMatchObject({ outcome: 'failed', code: expect.stringMatching(/^(extractor_failed|parse_crashed|parse_out_of_memory)$/) })
+    for (const record of read.filter((each) => !poisoned(each))) expect(record).toMatchObject({ outcome: 'ok', record: { length: expect.any(Number) } })
+    const warcs = (await readWarcs(bed.dir)).map(({ url }) => url)
+    expect(notOnce(warcs)).toEqual([])
+    expect(warcs).toEqual(expect.arrayContaining(read.filter(({ outcome }) => outcome === 'ok').map(({ url }) => url)))
+  })
+})

@@ -1,0 +1,46 @@
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { openBed, type CrawlBed } from '../support/crawl.ts'
+import { libraryUrl, run } from '../support/processes.ts'
+
+const readme = await readFile(new URL('../../README.md', import.meta.url), 'utf8')
+const samples = [...readme.matchAll(/```js run\n([^]*?)```/g)].map((match) => match[1]!)
+
+describe("the README's code", () => {
+  let bed: CrawlBed
+  let home: string
+
+  beforeAll(async () => {
+    bed = await openBed({ hosts: 3, pagesPerHost: 10, sizeScale: 0.1 })
+    home = await mkdtemp(join(tmpdir(), 'sluice-readme-'))
+    // The package as installed, except that its crawlers can reach the demonstration web.
+    const installed = join(home, 'node_modules', 'sluice')
+    await mkdir(installed, { recursive: true })
+    const { allowAddress, resolve, ca } = bed.options
+    await writeFile(join(installed, 'package.json'), '{"name":"sluice","type":"module","exports":"./index.js"}')
+    await writeFile(join(installed, 'index.js'), `
+      import { Crawler as Real } from ${JSON.stringify(libraryUrl)}
+      export * from ${JSON.stringify(libraryUrl)}
+      export const Crawler = { open: (options) => Real.open({ ...options, ...${JSON.stringify({ allowAddress, resolve, ca })} }) }`)
+  })
+  afterAll(async () => {
+    await bed.close()
+    await rm(home, { recursive: true, force: true })
+  })
+
+  it('has samples', () => {
+    expect(samples.length).toBeGreaterThanOrEqual(2)
+  })
+
+  it.each(samples.map((sample, index) => [index + 1, sample] as const))('sample %i runs as printed and sees pages', async (index, sample) => {
+    const dir = join(home, `sample-${index}`)
+    await mkdir(dir)
+    const file = join(dir, 'sample.mjs')
+    await writeFile(file, sample.replaceAll("'https://example.com/'", JSON.stringify(bed.web.seeds[0])).replaceAll("'./crawl'", JSON.stringify(join(dir, 'crawl'))))
+    const process = run([file])
+    expect((await process.ended).code, process.output.stderr).toBe(0)
+    expect(process.output.stdout).toContain(bed.web.seeds[0])
+  })
+})
