@@ -94,8 +94,8 @@ export class CommitLoop {
   add(urls: readonly NewUrl[], scope: readonly string[]): Promise<readonly boolean[]> {
     return new Promise((resolve, reject) => {
       if (this.#failure !== undefined) return reject(this.#failure)
-      this.#batch.added.push(...urls)
-      this.#batch.scope.push(...scope)
+      for (const url of urls) this.#batch.added.push(url)
+      for (const name of scope) this.#batch.scope.push(name)
       this.#batch.adders.push({ count: urls.length, resolve, reject })
       this.#schedule()
     })
@@ -122,13 +122,14 @@ export class CommitLoop {
   }
 
   #schedule(): void {
-    this.#batch.sinceMs ??= this.#is.clock.nowMs()
-    if (this.#committing !== undefined) return
+    const nowMs = this.#is.clock.nowMs()
+    this.#batch.sinceMs ??= nowMs
+    if (this.#committing !== undefined || this.#failure !== undefined) return
     if (this.queued >= limits.commitUrlsMax || this.#batch.bytes >= limits.commitBytesMax || this.#batch.adders.length > 0) {
       void this.#commit()
       return
     }
-    this.#cancelTimer ??= this.#is.clock.after(limits.commitAgeMsMax, () => void this.#commit())
+    this.#cancelTimer ??= this.#is.clock.after(this.#batch.sinceMs + limits.commitAgeMsMax - nowMs, () => void this.#commit())
   }
 
   #commit(): Promise<void> {
@@ -144,7 +145,6 @@ export class CommitLoop {
     const stored = { ...batch, hosts: [...batch.hosts.values()] }
     this.#committingSinceMs = batch.sinceMs
     try {
-      if (this.#failure !== undefined) throw this.#failure
       const result = await this.#is.store.commit(stored)
       this.#committing = undefined
       this.#committingSinceMs = undefined
@@ -155,10 +155,9 @@ export class CommitLoop {
     } catch (error) {
       this.#committing = undefined
       this.#committingSinceMs = undefined
-      const isFirst = this.#failure === undefined
-      this.#failure ??= error
-      for (const adder of batch.adders) adder.reject(error)
-      if (isFirst) this.#is.onFailed(error)
+      this.#failure = error
+      for (const adder of [...batch.adders, ...this.#batch.adders]) adder.reject(error)
+      this.#is.onFailed(error)
     }
   }
 }

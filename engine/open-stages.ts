@@ -108,6 +108,7 @@ async function openAll(given: CrawlOptionsGiven, on: StageEvents, closers: Close
   closers.push(() => commits.flush().catch(() => {}))
   pool.onProgress = on.onWork
   pool.onWorkerLost = on.onWorkerLost
+  pool.onDiskFailed = on.onFailed
 
   await store.saveOptions(storedOptions(options))
   return {
@@ -131,9 +132,9 @@ async function openPool({ options, dir, store, known, scopeTable }: PoolNeeds): 
   const extractor = options.extract === undefined ? undefined : await extractorPath(options.extract)
   return ParsePool.open({
     threads: options.threads > 0 ? options.threads : Math.max(1, availableParallelism() - 1),
-    maxBodyBytes: options.maxBodyBytes, clock: systemClock, warcFileFirst: store.warcFileFirst,
+    maxBodyBytes: options.maxBodyBytes, clock: systemClock,
     worker: {
-      known: known.memory, include: [...options.include], exclude: [...options.exclude], maxBodyBytes: options.maxBodyBytes,
+      known: known.memory, include: options.include, exclude: options.exclude, warcFileFirst: store.warcFileFirst,
       crawlId: store.crawlId, userAgent: options.userAgent,
       ...(options.scope !== 'any' && { scope: { table: scopeTable.memory, mode: options.scope } }),
       ...(options.format.includes('warc') && { warcDir: dir }),

@@ -51,6 +51,8 @@ class Decoder {
     this.#state = state
     this.#flush = flush
     this.#finish = finish
+    // No event target: zlib's native object calls this property.
+    // oxlint-disable-next-line unicorn/prefer-add-event-listener
     handle.onerror = () => { this.#broken = true }
   }
 

@@ -45,11 +45,14 @@ export class RingWait {
     const seen = Atomics.load(this.#words, this.#index)
     const wait = waitAsync(this.#words, this.#index, seen)
     this.#isOpen = true
-    void Promise.resolve(wait.value).then(() => {
-      this.#isOpen = false
-      if (!this.#isWanted) return
-      this.#wait()
-      this.#onChange()
-    })
+    void this.#goOn(wait.value)
+  }
+
+  async #goOn(changed: Promise<string> | string): Promise<void> {
+    await changed
+    this.#isOpen = false
+    if (!this.#isWanted) return
+    this.#wait()
+    this.#onChange()
   }
 }

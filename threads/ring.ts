@@ -173,7 +173,7 @@ export class PageRing {
       const word = Atomics.load(this.#words, slot)
       found.push({ slot, position, state: stateOf(word), owner: ownerOf(word) })
     }
-    return found.reverse()
+    return found.toReversed()
   }
 
   /** Of what is outstanding, the slots that are done, in ascending position. */

@@ -31,12 +31,10 @@ export class WorkerRegistry {
     }
   }
 
-  /** Resolves when every worker that the pool gave up has exited. Answers whether there was one. */
-  async departed(): Promise<boolean> {
+  /** Resolves when every worker that the pool gave up has exited. */
+  async departed(): Promise<void> {
     const present = new Set(this.#threads())
-    const leaving = [...this.#exits].filter(([worker]) => !present.has(worker)).map(([, exit]) => exit)
-    await Promise.all(leaving)
-    return leaving.length > 0
+    await Promise.all([...this.#exits].filter(([worker]) => !present.has(worker)).map(([, exit]) => exit))
   }
 
   /** Mean share of time in which the workers were busy since the last call, from 0 to 1. */

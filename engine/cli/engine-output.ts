@@ -7,7 +7,7 @@ import { StringDecoder } from 'node:string_decoder'
 
 /** A longer line is passed on in parts. */
 const lineCharsMax = 8_192
-const dumpBegins = /^(?:<--- Last few GCs|FATAL ERROR: |# Fatal error in|#$)/
+const dumpBegins = /^(?:<--- Last few GCs|FATAL ERROR: |# Fatal error in)/
 
 export class EngineOutput {
   readonly #onLine: (line: string) => void

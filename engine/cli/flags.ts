@@ -1,11 +1,13 @@
 /**
  * The flags of `sluice crawl`, made from the option tables of engine/core/options.ts: names, what they take, help texts
  * and defaults are written there once. Knows nothing of the package that reads the command line. Pure functions, apart
- * from `--resolve @FILE`, which is read here.
+ * from the files that are named: `--resolve @FILE` is read here, others are looked for.
  */
 import fs from 'node:fs'
 import { isIP } from 'node:net'
-import { SluiceError } from '../core/errors.ts'
+import path from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { SluiceError, type ErrorCode } from '../core/errors.ts'
 import { metavar } from '../core/option-values.ts'
 import { crawlOptions, resolveCrawlOptions, resolveRunLimits, runOptions, type CrawlOptionsGiven, type OptionSpec, type RunLimitsGiven } from '../core/options.ts'
 import { defaultText } from './human.ts'
@@ -76,17 +78,33 @@ export function attributeOf(flag: string): string {
 
 /**
  * Options of the crawl and of the run from the values of the flags. They are checked here, before a process is started
- * or a directory made; the texts themselves are passed on. Throws `bad_option` and `file_unreadable`.
+ * or a directory made; the texts themselves are passed on. Throws `bad_option`, `file_unreadable` and `extractor_unloadable`.
  */
 export function optionsOfFlags(values: Readonly<Record<string, unknown>>): { readonly crawl: CrawlOptionsGiven; readonly run: RunLimitsGiven } {
   const crawl = pick(crawlOptions, values)
   const run = pick(runOptions, values)
+  for (const [name, code] of fileOptions) {
+    // The whole path is kept with the crawl, which may be continued from another directory.
+    if (crawl[name] !== undefined) crawl[name] = readableFile(crawlOptions[name].flag, code, crawl[name] as string)
+  }
   if (Array.isArray(crawl['resolve'])) crawl['resolve'] = (crawl['resolve'] as string[]).flatMap(expandResolve)
   // The map in place of the texts: a hosts file may have a hundred thousand names.
   const resolved = resolveCrawlOptions(crawl)
   if (crawl['resolve'] !== undefined) crawl['resolve'] = resolved.resolve
   resolveRunLimits(run)
   return { crawl, run }
+}
+
+const fileOptions = [['ca', 'file_unreadable'], ['extract', 'extractor_unloadable']] as const
+
+function readableFile(flag: string | undefined, code: ErrorCode, given: string): string {
+  const file = given.startsWith('file:') ? fileURLToPath(given) : path.resolve(given)
+  try {
+    fs.accessSync(file, fs.constants.R_OK)
+    return file
+  } catch (error) {
+    throw new SluiceError(code, `${flag}: expected a file, given ${given}: ${(error as Error).message}`, { cause: error })
+  }
 }
 
 function pick(table: Readonly<Record<string, OptionSpec<unknown>>>, values: Readonly<Record<string, unknown>>): Record<string, unknown> {
@@ -103,18 +121,18 @@ function expandResolve(text: string): string[] {
 }
 
 /** Lines `ADDRESS NAME...` with `#` comments, as in /etc/hosts, as `NAME=ADDRESS` texts. */
-function readHostsFile(path: string): string[] {
+function readHostsFile(file: string): string[] {
   let text: string
   try {
-    text = fs.readFileSync(path, 'utf8')
+    text = fs.readFileSync(file, 'utf8')
   } catch (error) {
-    throw new SluiceError('file_unreadable', `--resolve: expected a file of lines ADDRESS NAME, given @${path}: ${(error as Error).message}`, { cause: error })
+    throw new SluiceError('file_unreadable', `--resolve: expected a file of lines ADDRESS NAME, given @${file}: ${(error as Error).message}`, { cause: error })
   }
   return text.split('\n').flatMap((line, index) => {
     const [address, ...names] = line.replace(/#.*/, '').trim().split(/\s+/)
     if (address === undefined || address === '') return []
     if (isIP(address) === 0 || names.length === 0) {
-      throw new SluiceError('bad_option', `--resolve: expected ADDRESS NAME in line ${index + 1} of ${path}, given ${JSON.stringify(line.slice(0, 100))}`)
+      throw new SluiceError('bad_option', `--resolve: expected ADDRESS NAME in line ${index + 1} of ${file}, given ${JSON.stringify(line.slice(0, 100))}`)
     }
     return names.map((name) => `${name}=${address}`)
   })

@@ -10,8 +10,8 @@ export function hostNameOf(given: unknown): string {
   const text = typeof given === 'string' ? given.trim() : ''
   const isUrl = /^https?:\/\//i.test(text)
   const url = parseFetchUrl(isUrl ? text : `http://${text}/`)
-  // A path or a port in what should be a name alone is a mistake rather than a host.
-  const isName = url !== undefined && (isUrl || (url.pathname === '/' && url.search === '' && url.port === '' && url.username === '' && !/[/?#]/.test(text)))
-  if (text === '' || !isName) throw new SluiceError('usage', `HOST: expected a host name such as example.com, given ${JSON.stringify(given ?? '')}`)
+  // A path, a port or a user in what should be a name alone is a mistake rather than a host.
+  const isName = isUrl || /^(?:\[[^\]]+\]|[^/?#@:\s\\]+)$/.test(text)
+  if (url === undefined || !isName) throw new SluiceError('usage', `HOST: expected a host name such as example.com, given ${JSON.stringify(given ?? '')}`)
   return hostOf(url)
 }

@@ -29,7 +29,8 @@ export class PageRate {
   }
 }
 
-const blockedOnText: Readonly<Record<Stats['blockedOn'], string>> = {
+/** What holds a crawl back, in words. */
+export const blockedOnText: Readonly<Record<Stats['blockedOn'], string>> = {
   nothing: 'nothing', consumer: 'the consumer', commit: 'the store', page_ring: 'the parse workers', body_bytes: 'bytes in flight',
   connections: 'connections', limit: 'a limit of the run', politeness: 'politeness', paused: 'pause', idle: 'no work',
 }

@@ -15,14 +15,19 @@ export interface Clock {
 /** A number in [0, 1). */
 export type Random = () => number
 
-/** Longest delay that setTimeout takes: more overflows 32 bits and fires at once. */
+/** Longest delay that setTimeout takes: more overflows 32 bits and fires at once. A longer wait is made of several. */
 const TIMER_MS_MAX = 2 ** 31 - 1
 
 export const systemClock: Clock = {
   nowMs: () => performance.now(),
   wallMs: () => Date.now(),
   after(delayMs, callback) {
-    const timer = setTimeout(callback, Math.min(Math.max(0, Math.ceil(delayMs)), TIMER_MS_MAX))
+    let timer: NodeJS.Timeout
+    const wait = (leftMs: number): void => {
+      const nextMs = Math.min(Math.max(0, Math.ceil(leftMs)), TIMER_MS_MAX)
+      timer = setTimeout(() => (leftMs > nextMs ? wait(leftMs - nextMs) : callback()), nextMs)
+    }
+    wait(delayMs)
     return () => clearTimeout(timer)
   },
 }

@@ -3,10 +3,12 @@
  * names the option, what was expected and what was given. Leaf module.
  */
 import { isIP } from 'node:net'
+import { domainToASCII } from 'node:url'
+import { inspect } from 'node:util'
 import { SluiceError } from './errors.ts'
 
 export type OptionType =
-  | 'string' | 'boolean' | 'integer' | 'duration' | 'size' | 'choice' | 'choices'
+  | 'string' | 'header' | 'boolean' | 'integer' | 'duration' | 'size' | 'choice' | 'choices'
   | 'patterns' | 'concurrency' | 'cidrs' | 'resolve' | 'tail'
 
 interface ValueSpec {
@@ -35,7 +37,7 @@ export function metavar(spec: ValueSpec): string {
 }
 
 const expectations: Readonly<Record<OptionType, string>> = {
-  string: 'a text', boolean: 'true or false', integer: 'a whole number',
+  string: 'a text', header: 'a text of printable ASCII characters', boolean: 'true or false', integer: 'a whole number',
   duration: 'a duration such as 500ms, 2s, 5m or 1h', size: 'a size such as 250KB or 1MB',
   choice: 'one of the choices', choices: 'one or more of the choices, with commas', patterns: 'a regular expression',
   concurrency: 'three whole numbers START:FLOOR:CEILING with FLOOR <= START <= CEILING',
@@ -44,7 +46,7 @@ const expectations: Readonly<Record<OptionType, string>> = {
 
 function refuse(name: string, spec: ValueSpec, given: unknown, expected = expectations[spec.type]): never {
   const choices = spec.choices === undefined ? '' : ` (${spec.choices.join(', ')})`
-  const text = typeof given === 'string' ? JSON.stringify(given) : (JSON.stringify(given) ?? String(given))
+  const text = typeof given === 'string' ? JSON.stringify(given) : inspect(given, { breakLength: Number.POSITIVE_INFINITY, depth: 2 })
   throw new SluiceError('bad_option', `${name}: expected ${expected}${choices}, given ${text.slice(0, 200)}`)
 }
 
@@ -67,13 +69,24 @@ export function parseSize(text: string): number | undefined {
 function parseNumber(name: string, spec: ValueSpec, given: unknown, read: (text: string) => number | undefined): number {
   const value = typeof given === 'string' ? read(given) : given
   if (typeof value !== 'number' || Number.isNaN(value)) refuse(name, spec, given)
-  const { min = Number.NEGATIVE_INFINITY, max = Number.POSITIVE_INFINITY } = spec
+  const { min = 0, max = Number.POSITIVE_INFINITY } = spec
   if (value < min || value > max) refuse(name, spec, given, `${expectations[spec.type]} from ${min} to ${max}`)
   return value
 }
 
+/** A whole number, or the maximum itself, which may be infinite. */
+function parseWhole(name: string, spec: ValueSpec, given: unknown, read: (text: string) => number | undefined): number {
+  const value = parseNumber(name, spec, given, read)
+  return Number.isInteger(value) || value === spec.max ? value : refuse(name, spec, given)
+}
+
 function readInteger(text: string): number | undefined {
   return /^\d{1,15}$/.test(text) ? Number(text) : undefined
+}
+
+function parseBoolean(name: string, spec: ValueSpec, given: unknown): boolean {
+  if (typeof given === 'boolean') return given
+  return given === 'true' || given === 'false' ? given === 'true' : refuse(name, spec, given)
 }
 
 function parseList(name: string, spec: ValueSpec, given: unknown, check: (item: string) => boolean): readonly string[] {
@@ -84,8 +97,10 @@ function parseList(name: string, spec: ValueSpec, given: unknown, check: (item: 
 }
 
 function isPattern(text: string): boolean {
+  // The empty pattern matches everything: an unset variable of a shell would exclude the whole web.
+  if (text === '') return false
   try {
-    return new RegExp(text, 'u').source !== ''
+    return new RegExp(text, 'u') instanceof RegExp
   } catch {
     return false
   }
@@ -94,7 +109,7 @@ function isPattern(text: string): boolean {
 function isCidr(text: string): boolean {
   const [address = '', bits, ...rest] = text.split('/')
   const version = isIP(address)
-  if (version === 0 || rest.length > 0) return false
+  if (version === 0 || rest.length > 0 || address.includes('%')) return false
   return bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (version === 4 ? 32 : 128))
 }
 
@@ -110,13 +125,16 @@ function parseConcurrency(name: string, spec: ValueSpec, given: unknown): unknow
 }
 
 function parseResolve(name: string, spec: ValueSpec, given: unknown): unknown {
+  if (typeof given !== 'string' && (typeof given !== 'object' || given === null)) refuse(name, spec, given)
   const entries = typeof given === 'string' || Array.isArray(given)
     ? [given].flat().map((pair) => String(pair).split('='))
-    : Object.entries(given as object)
+    : Object.entries(given)
   const map: Record<string, string> = {}
   for (const [host, address, ...rest] of entries) {
-    if (host === undefined || host === '' || isIP(String(address)) === 0 || rest.length > 0) refuse(name, spec, [host, address].join('='))
-    map[host.toLowerCase()] = String(address)
+    // As in a parsed URL, where the name is looked for: in lower case, punycode, without a trailing dot.
+    const key = domainToASCII(host ?? '').replace(/\.$/, '')
+    if (key === '' || typeof address !== 'string' || isIP(address) === 0 || rest.length > 0) refuse(name, spec, [host, address, ...rest].join('='))
+    map[key] = address
   }
   return Object.freeze(map)
 }
@@ -125,16 +143,15 @@ function parseResolve(name: string, spec: ValueSpec, given: unknown): unknown {
 export function parseValue(name: string, spec: ValueSpec, given: unknown): unknown {
   switch (spec.type) {
     case 'string': return typeof given === 'string' && given !== '' ? given : refuse(name, spec, given)
-    case 'boolean': return typeof given === 'boolean' ? given : refuse(name, spec, given)
-    case 'integer': {
-      const value = parseNumber(name, spec, given, readInteger)
-      return Number.isInteger(value) || value === spec.max ? value : refuse(name, spec, given)
-    }
+    case 'header': return typeof given === 'string' && /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/.test(given) ? given : refuse(name, spec, given)
+    case 'boolean': return parseBoolean(name, spec, given)
+    case 'integer': return parseWhole(name, spec, given, readInteger)
     case 'duration': return parseNumber(name, spec, given, parseDuration)
-    case 'size': return parseNumber(name, spec, given, parseSize)
+    case 'size': return parseWhole(name, spec, given, parseSize)
     case 'choice': return (spec.choices ?? []).includes(given as string) ? given : refuse(name, spec, given)
     case 'choices': {
       const items = typeof given === 'string' ? given.split(',') : given
+      if (Array.isArray(items) && items.length === 0) refuse(name, spec, given)
       return parseList(name, spec, items, (item) => (spec.choices ?? []).includes(item))
     }
     case 'patterns': return parseList(name, spec, given, isPattern)

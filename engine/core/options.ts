@@ -22,6 +22,7 @@ export interface OptionSpec<T> {
 }
 
 function option<T>(spec: OptionSpec<T>): OptionSpec<T> {
+  Object.freeze(spec.default)
   return spec
 }
 
@@ -37,7 +38,7 @@ export const crawlOptions = {
   include: option<readonly string[]>({ type: 'patterns', default: [], flag: '--include', stored: true, help: 'follow only links that match this regular expression; repeatable, one match is enough' }),
   exclude: option<readonly string[]>({ type: 'patterns', default: [], flag: '--exclude', stored: true, help: 'never follow links that match this regular expression; repeatable' }),
   maxDepth: option<number>({ type: 'integer', min: 0, max: limits.depthMax, default: limits.depthMax, flag: '--max-depth', stored: true, help: 'follow links this many steps from a seed' }),
-  userAgent: option<string>({ type: 'string', default: 'Sluice/0.1 (+https://www.npmjs.com/package/sluice)', flag: '--user-agent', stored: true, help: 'name sent with every request and looked for in robots.txt; a contact address is expected' }),
+  userAgent: option<string>({ type: 'header', default: 'Sluice/0.1 (+https://www.npmjs.com/package/sluice)', flag: '--user-agent', stored: true, help: 'name sent with every request and looked for in robots.txt; a contact address is expected' }),
   politeness: option<Politeness>({ type: 'choice', choices: ['host', 'domain', 'ip'], default: 'host', flag: '--politeness', stored: true, help: 'what the delay is counted for' }),
   delayMs: option<number>({ type: 'duration', min: 0, max: 3_600_000, default: 1_000, flag: '--delay', stored: true, help: 'least time between two starts on one host, domain or address' }),
   concurrency: option<Concurrency>({ type: 'concurrency', default: { start: 4, floor: 1, ceiling: 32 }, flag: '--concurrency', stored: true, help: 'requests at once to a host, START:FLOOR:CEILING; adapts between floor and ceiling' }),
@@ -57,9 +58,9 @@ export const crawlOptions = {
 
 /** Options of one run. */
 export const runOptions = {
-  maxPages: option<number>({ type: 'integer', min: 1, max: Number.MAX_SAFE_INTEGER, default: Number.POSITIVE_INFINITY, flag: '--max-pages', stored: false, help: 'end this run after as many pages (answers of servers); never exceeded' }),
-  maxTimeMs: option<number>({ type: 'duration', min: 1, max: Number.MAX_SAFE_INTEGER, default: Number.POSITIVE_INFINITY, flag: '--max-time', stored: false, help: 'end this run after this time' }),
-  maxBytes: option<number>({ type: 'size', min: 1, max: Number.MAX_SAFE_INTEGER, default: Number.POSITIVE_INFINITY, flag: '--max-bytes', stored: false, help: 'end this run when as many bytes of pages were received' }),
+  maxPages: option<number>({ type: 'integer', min: 1, max: Number.POSITIVE_INFINITY, default: Number.POSITIVE_INFINITY, flag: '--max-pages', stored: false, help: 'end this run after as many pages (answers of servers); never exceeded' }),
+  maxTimeMs: option<number>({ type: 'duration', min: 1, max: Number.POSITIVE_INFINITY, default: Number.POSITIVE_INFINITY, flag: '--max-time', stored: false, help: 'end this run after this time' }),
+  maxBytes: option<number>({ type: 'size', min: 1, max: Number.POSITIVE_INFINITY, default: Number.POSITIVE_INFINITY, flag: '--max-bytes', stored: false, help: 'end this run when as many bytes of pages were received' }),
 } as const
 
 type Value<S> = S extends OptionSpec<infer T> ? T : never

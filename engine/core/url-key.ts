@@ -5,20 +5,28 @@
  *
  * The key is the WHATWG serialisation without fragment, and with
  *   - percent-escapes of unreserved characters decoded, other escapes in upper case (RFC 3986 section 6.2.2);
- *   - an empty query (`/a?`) dropped, a trailing dot of the host name dropped, user information dropped.
+ *   - an empty query (`/a?`) dropped, a trailing dot of the host name dropped.
  * The order of query parameters is kept, and nothing is removed from the query: to some servers each of these matters.
  */
 import * as crypto from 'node:crypto'
 import { limits } from './limits.ts'
 
-/** Parses and bounds a URL, without fragment. Undefined when it is not http(s), too long or no URL. */
+/** Names that no resolver knows, and that a trailing dot would make ambiguous: `.`, `.a`, `a..b`. */
+const EMPTY_LABEL = /^\.|\.\./
+
+/**
+ * Parses and bounds a URL, without fragment and without user information: credentials in a link are seldom meant and
+ * never ours, and what is fetched, stored, logged and exported must not carry them. Undefined when it is not http(s),
+ * too long or no URL.
+ */
 export function parseFetchUrl(text: string, base?: string): URL | undefined {
   if (text.length > limits.urlBytesMax) return undefined
   const url = URL.parse === undefined ? parseOrUndefined(text, base) : (URL.parse(text, base) ?? undefined)
   if (url === undefined || (url.protocol !== 'http:' && url.protocol !== 'https:')) return undefined
-  if (url.hostname === '' || url.href.length > limits.urlBytesMax) return undefined
   if (url.hash !== '' || url.href.endsWith('#')) url.hash = ''
-  return url
+  if (url.username !== '') url.username = ''
+  if (url.password !== '') url.password = ''
+  return EMPTY_LABEL.test(url.hostname) || url.href.length > limits.urlBytesMax ? undefined : url
 }
 
 // URL.parse is documented from Node 22.1; later releases of 20 have it too. An exception costs more, but is rare.
@@ -31,6 +39,7 @@ function parseOrUndefined(text: string, base?: string): URL | undefined {
 }
 
 const ESCAPE = /%[0-9a-fA-F]{2}/g
+const STRAY_PERCENT = /%(?![0-9a-fA-F]{2})/
 const UNRESERVED = /[A-Za-z0-9\-._~]/
 
 function normalEscape(escape: string): string {
@@ -38,13 +47,16 @@ function normalEscape(escape: string): string {
   return UNRESERVED.test(character) ? character : escape.toUpperCase()
 }
 
+/** Path or query with normal escapes. Beside a stray `%` nothing is decoded: `%%32F` would become `%2F`, another resource. */
+function normalEscapes(text: string): string {
+  if (!text.includes('%')) return text
+  return text.replace(ESCAPE, STRAY_PERCENT.test(text) ? (escape) => escape.toUpperCase() : normalEscape)
+}
+
 /** The key of a URL that `parseFetchUrl` gave. */
 export function urlKey(url: URL): string {
-  const host = url.hostname.endsWith('.') ? url.hostname.slice(0, -1) : url.hostname
   const port = url.port === '' ? '' : `:${url.port}`
-  const path = url.pathname.includes('%') ? url.pathname.replace(ESCAPE, normalEscape) : url.pathname
-  const query = url.search.includes('%') ? url.search.replace(ESCAPE, normalEscape) : url.search
-  return `${url.protocol}//${host}${port}${path}${query}`
+  return `${url.protocol}//${hostOf(url)}${port}${normalEscapes(url.pathname)}${normalEscapes(url.search)}`
 }
 
 /** 16 bytes: the first 128 bits of SHA-256 of the key. */

@@ -12,8 +12,7 @@
  * An origin leaves nothing behind: it has an entry only while it has an idle connection, and an idle connection closes
  * after `socketIdleMsMax`. Idle sockets and their timers are unreferenced (by undici), so they keep no process alive.
  *
- * Measured (see fetcher.ts): this instead of undici's Agent or Pool saves a third of the CPU of a new connection, and
- * the object that those keep for each origin that was ever seen.
+ * An Agent would keep an object for each origin, and its connector makes a SecureContext and a second look-up.
  */
 import type { Socket } from 'node:net'
 import { Client, type Dispatcher } from 'undici'
@@ -46,9 +45,12 @@ export class Connection {
 
   /** Closes the socket at once. With an error, because undici takes a close without one for the end of the body. */
   destroy(): void {
-    this.socket.destroy(new Error('closed by the fetcher'))
+    this.socket.destroy(closedByUs)
   }
 }
+
+// One for all: making an error for each page that ends its connection costs 0.02 ms.
+const closedByUs = new Error('closed by the fetcher')
 
 function clientOn(origin: string, socket: Socket): Client {
   let given = false

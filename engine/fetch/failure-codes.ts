@@ -62,12 +62,26 @@ const phases: Readonly<Record<Phase, PhaseTable>> = {
 
 /** The failure that an error means in a phase. Every error has one. */
 export function failureOf(error: unknown, phase: Phase): Failure {
-  const { code: given, message } = error as { code?: unknown, message?: unknown }
-  const code = typeof given === 'string' ? given : ''
+  const word = wordOf(error as ErrorFacts)
   const { codes, otherwise } = phases[phase]
   // Names of undici's parser: whatever is wrong with the bytes, it is not the HTTP that we speak.
-  const failure = codes[code] ?? (code.startsWith('HPE_') ? 'bad_http' : otherwise)
-  return { code: failure, detail: oneLine(code, String(message ?? error)) }
+  const failure = codes[word] ?? (word.startsWith('HPE_') ? 'bad_http' : otherwise)
+  return { code: failure, detail: oneLine(word, String((error as ErrorFacts).message ?? error)) }
+}
+
+interface ErrorFacts {
+  readonly code?: unknown
+  readonly name?: unknown
+  readonly message?: unknown
+  readonly data?: unknown
+}
+
+function wordOf({ code, name, data }: ErrorFacts): string {
+  if (typeof code === 'string') return code
+  // undici 7 looks its parser's codes up the wrong way round, so they are missing. The data are what could not be
+  // parsed; when there are none, it was the end of the stream.
+  if (name === 'HTTPParserError') return data === '' ? 'HPE_INVALID_EOF_STATE' : 'HPE_STRICT'
+  return ''
 }
 
 /** c-ares and getaddrinfo: what says that the name has no address, or cannot be a name. All else may pass. */
@@ -75,14 +89,13 @@ const nameless = new Set(['ENOTFOUND', 'ENODATA', 'EBADNAME', 'EAI_NONAME', 'EAI
 
 /** The failure that an error of a look-up means. */
 export function failureOfLookup(error: unknown): Failure {
-  const { code, message } = error as { code?: unknown, message?: unknown }
-  const name = typeof code === 'string' ? code : ''
-  return { code: nameless.has(name) ? 'dns_not_found' : 'dns_failed', detail: oneLine(name, String(message ?? error)) }
+  const word = wordOf(error as ErrorFacts)
+  return { code: nameless.has(word) ? 'dns_not_found' : 'dns_failed', detail: oneLine(word, String((error as ErrorFacts).message ?? error)) }
 }
 
 const DETAIL_LENGTH_MAX = 300
 
-function oneLine(code: string, message: string): string {
+function oneLine(word: string, message: string): string {
   const text = message.replace(/\s+/g, ' ').trim()
-  return (code === '' || text.includes(code) ? text : `${code}: ${text}`).slice(0, DETAIL_LENGTH_MAX)
+  return (word === '' || text.includes(word) ? text : `${word}: ${text}`).slice(0, DETAIL_LENGTH_MAX)
 }

@@ -8,6 +8,8 @@
  * An item that is not for the consumer keeps its place in that order and is acknowledged when its turn comes.
  * Main thread.
  */
+import { invariant } from '../core/errors.ts'
+
 export class AckWindow<T> {
   readonly #waiting: T[] = []
   readonly #sizeMax: number
@@ -37,8 +39,9 @@ export class AckWindow<T> {
     this.#hand()
   }
 
-  /** Acknowledges the item in hand and answers the next one; undefined when the window is closed. */
+  /** Acknowledges the item in hand and answers the next one; undefined when the window is closed. One asker at a time. */
   next(): Promise<T | undefined> {
+    invariant(this.#asker === undefined, 'the consumer asks for one page at a time')
     const acknowledged = this.#inHand
     this.#inHand = undefined
     if (acknowledged !== undefined) this.#onAck(acknowledged)
@@ -65,11 +68,13 @@ export class AckWindow<T> {
 
   #hand(): void {
     if (this.#asker === undefined) return
-    while (this.#waiting.length > 0 && !this.#isHanded(this.#waiting[0]!)) this.#onAck(this.#waiting.shift()!)
-    if (this.#waiting.length === 0 && !this.#isClosed) return
+    if (!this.#isClosed) {
+      while (this.#waiting.length > 0 && !this.#isHanded(this.#waiting[0]!)) this.#onAck(this.#waiting.shift()!)
+      if (this.#waiting.length === 0) return
+      this.#inHand = this.#waiting.shift()
+    }
     const asker = this.#asker
     this.#asker = undefined
-    this.#inHand = this.#waiting.shift()
     asker(this.#inHand)
   }
 }

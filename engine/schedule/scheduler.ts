@@ -8,21 +8,18 @@
  *                 host -> claimed: a few URLs read ahead; the rest stays in the store
  *     idle: heap of hosts without work, by the end of their clocks; then they are forgotten
  *
- * Hosts that do not fit into memory stay in the store, and are read when others are forgotten, in passes over its
- * hosts with work: a pass in which none was missed is the last.
- *
  * Invariants: a host lies in its unit's heap exactly when it could start; a URL is in `leased` from its claim until
- * its outcome is stored; every host with work is in memory, being looked up, or ahead of the cursor, or `#isMissing`
- * says that another pass is due. Nothing here waits or does I/O except the store's synchronous reads. Main thread.
+ * its outcome is stored. Nothing here waits or does I/O except the store's synchronous reads. Main thread.
  */
-import type { Store, HostRecord } from '../../storage/store.ts'
+import type { HostRecord, Store } from '../../storage/store.ts'
 import { backoffMs, type Clock, type Random } from '../core/clock.ts'
 import { failureRule, invariant, type FailureCode } from '../core/errors.ts'
 import { limits } from '../core/limits.ts'
-import type { CrawlOptions } from '../core/options.ts'
+import type { Concurrency, CrawlOptions } from '../core/options.ts'
 import type { QueuedUrl } from '../core/types.ts'
 import { Heap } from './heap.ts'
 import { canStart, clocksUntilMs, hasWork, isIdle, isResting, newHost, newUnit, readyAtMs, type Host, type Unit } from './host.ts'
+import { HostLoader, type HostLoaderOptions } from './host-loader.ts'
 import { Limiter } from './limiter.ts'
 
 /** A URL whose turn it is; not yet started. */
@@ -49,8 +46,7 @@ export interface SchedulerOptions {
   readonly options: Pick<CrawlOptions, 'concurrency' | 'delayMs' | 'retries'>
   readonly clock: Clock
   readonly random: Random
-  /** The unit of a host; a promise when it must be looked up (by IP). Never rejects. */
-  readonly unitOf: (host: string) => string | Promise<string>
+  readonly unitOf: HostLoaderOptions['unitOf']
   /** Called when something may start that could not before. */
   readonly onWork: () => void
   /** Hosts in memory; a test sets fewer. */
@@ -60,19 +56,15 @@ export interface SchedulerOptions {
 export class Scheduler {
   readonly #is: SchedulerOptions
   readonly #hostsMax: number
+  readonly #loader: HostLoader
   readonly #hosts = new Map<string, Host>()
   readonly #unitsByName = new Map<string, Unit>()
   readonly #units = new Heap<Unit>((a, b) => unitReadyAtMs(a) < unitReadyAtMs(b))
-  readonly #resolving = new Set<string>()
   /** Hosts with work, now or later, whether they may start or not. */
   readonly #working = new Set<Host>()
   readonly #idle = new Heap<Host>((a, b) => a.forgetAtMs < b.forgetAtMs)
   /** Hosts that were given up or excluded in this process, so that a late link to one costs no new tries; the oldest is forgotten. */
   readonly #ended = new Map<string, NonNullable<Host['ended']>>()
-  /** How far the present pass over the store's hosts has come; undefined between passes. */
-  #cursor: Uint8Array | undefined
-  /** A host was left in the store since the last pass began. */
-  #isMissing = true
   #leasedCount = 0
   /** When the crawl went on from an earlier process: that one's last starts are unknown. */
   #continuedAtMs: number | undefined
@@ -80,6 +72,10 @@ export class Scheduler {
   constructor(options: SchedulerOptions) {
     this.#is = options
     this.#hostsMax = options.hostsActiveMax ?? limits.hostsActiveMax
+    this.#loader = new HostLoader({
+      store: options.store, unitOf: options.unitOf, hosts: this.#hosts, hostsMax: this.#hostsMax,
+      onLoaded: (record, unitName) => this.#attach(record, unitName), onLoadedLate: options.onWork,
+    })
   }
 
   get hostsCount(): number {
@@ -97,18 +93,18 @@ export class Scheduler {
   /** Reads hosts with work from the store. When the crawl goes on from an earlier process, each waits one delay. */
   open(isContinued: boolean): void {
     if (isContinued) this.#continuedAtMs = this.#is.clock.nowMs()
-    this.#refill()
+    this.#loader.refill()
   }
 
   /** The URL whose turn it is now, or undefined. Reads ahead from the store as needed. */
   candidate(): Candidate | undefined {
     this.#forgetIdle()
-    if (this.#room >= this.#hostsMax / 64) this.#refill()
+    if (this.#loader.isRoomy) this.#loader.refill()
     for (;;) {
       const unit = this.#units.peek()
       if (unit === undefined || unitReadyAtMs(unit) > this.#is.clock.nowMs()) {
-        if (!this.#hasMoreHosts || this.#room <= 0) return undefined
-        this.#refill()
+        if (!this.#loader.hasMore || this.#loader.room <= 0) return undefined
+        this.#loader.refill()
         continue
       }
       const host = unit.hosts.peek()!
@@ -185,6 +181,13 @@ export class Scheduler {
     host.crawlDelayMs = Math.min(crawlDelayMs, limits.crawlDelayMsMax)
   }
 
+  /** The operator's word on one host, as long as it is in memory. */
+  setLimit(host: Host, { concurrency, delayMs }: { concurrency?: Concurrency; delayMs?: number }): void {
+    if (concurrency !== undefined) host.limiter.setBounds(concurrency)
+    if (delayMs !== undefined) host.delayMs = delayMs
+    this.#settle(host)
+  }
+
   exclude(name: string): void {
     this.#noteEnded(name, { outcome: 'excluded' })
     const host = this.#hosts.get(name)
@@ -204,7 +207,7 @@ export class Scheduler {
   /** The store has more rows of this host than before. */
   grow(name: string): void {
     const host = this.#hosts.get(name)
-    if (host === undefined) return this.#load(name, undefined)
+    if (host === undefined) return this.#loader.load(name)
     host.isDrained = false
     this.#settle(host)
   }
@@ -213,21 +216,21 @@ export class Scheduler {
   nextAtMs(): number | undefined {
     const unit = this.#units.peek()
     const startAtMs = unit === undefined ? Number.POSITIVE_INFINITY : unitReadyAtMs(unit)
-    const roomAtMs = this.#hasMoreHosts ? (this.#idle.peek()?.forgetAtMs ?? Number.POSITIVE_INFINITY) : Number.POSITIVE_INFINITY
+    const roomAtMs = this.#loader.hasMore ? (this.#idle.peek()?.forgetAtMs ?? Number.POSITIVE_INFINITY) : Number.POSITIVE_INFINITY
     const atMs = Math.min(startAtMs, roomAtMs)
     return atMs === Number.POSITIVE_INFINITY ? undefined : atMs
   }
 
   /** No host has work, here or in the store. Work under way is not counted. */
   get isEmpty(): boolean {
-    return this.#working.size === 0 && this.#resolving.size === 0 && !this.#hasMoreHosts
+    return this.#working.size === 0 && !this.#loader.isResolving && !this.#loader.hasMore
   }
 
   /** When every host with work rests because of failures: the end of the first rest. Looks at every host with work. */
   restingUntilMs(): number | undefined {
     const nowMs = this.#is.clock.nowMs()
     let untilMs = Number.POSITIVE_INFINITY
-    if (this.#resolving.size > 0 || this.#hasMoreHosts) return undefined
+    if (this.#loader.isResolving || this.#loader.hasMore) return undefined
     for (const host of this.#working) {
       if (host.isGated || !isResting(host, nowMs)) return undefined
       untilMs = Math.min(untilMs, readyAtMs(host))
@@ -336,46 +339,6 @@ export class Scheduler {
     this.#hosts.delete(host.name)
     host.unit.hostsCount -= 1
     if (host.unit.hostsCount === 0) this.#unitsByName.delete(host.unit.name)
-  }
-
-  /** The store may hold hosts with work that are not in memory. */
-  get #hasMoreHosts(): boolean {
-    return this.#cursor !== undefined || this.#isMissing
-  }
-
-  /** Hosts that may be loaded now. */
-  get #room(): number {
-    return Math.min(this.#hostsMax - this.#hosts.size, limits.hostsResolvingMax) - this.#resolving.size
-  }
-
-  #refill(): void {
-    while (this.#hasMoreHosts && this.#room > 0) {
-      if (this.#cursor === undefined) this.#isMissing = false
-      const page = this.#is.store.hostsWithWork(this.#cursor, this.#room)
-      this.#cursor = page.cursor
-      for (const record of page.hosts) this.#load(record.name, record)
-    }
-  }
-
-  #load(name: string, known: HostRecord | undefined): void {
-    if (this.#hosts.has(name) || this.#resolving.has(name)) return
-    if (this.#room <= 0) {
-      this.#isMissing = true
-      return
-    }
-    const record = known ?? this.#is.store.host(name)
-    if (record === undefined) return
-    const unit = this.#is.unitOf(name)
-    if (typeof unit === 'string') return this.#attach(record, unit)
-    void this.#attachLater(record, unit)
-  }
-
-  async #attachLater(record: HostRecord, unit: Promise<string>): Promise<void> {
-    this.#resolving.add(record.name)
-    const unitName = await unit
-    this.#resolving.delete(record.name)
-    this.#attach(record, unitName)
-    this.#is.onWork()
   }
 
   #attach(record: HostRecord, unitName: string): void {

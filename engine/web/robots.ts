@@ -24,13 +24,13 @@ import { hostOf, parseFetchUrl } from '../core/url-key.ts'
 import type { FetchedResponse, Fetcher, FetchFailure } from '../fetch/fetcher.ts'
 import { headerOf } from '../fetch/response-head.ts'
 import { retryAfterMs } from '../page-meta.ts'
-import { createRobotsMatcher, type RobotsMatcher } from './robots-matcher.ts'
+import { createRobotsMatcher, hasRules, type RobotsMatcher } from './robots-matcher.ts'
 
 type Verdict = RobotsVerdict[string]
 
-/** Reads a robots.txt in the pool: the lines of our group, reduced to what the matcher takes. */
+/** Reads a robots.txt in the pool, down to what the matcher takes: `User-agent: *` and the rules of our group. */
 export type ReadRobots = (body: Uint8Array, contentEncoding: string | undefined, productToken: string) =>
-  Promise<{ readonly lines: readonly string[], readonly crawlDelayMs?: number }>
+  Promise<{ readonly lines: string, readonly crawlDelayMs?: number }>
 
 export type RobotsCheck =
   /** There is no verdict in force: `ask`. */
@@ -174,7 +174,7 @@ export class RobotsGate {
     try {
       const { lines, crawlDelayMs } = await this.#is.readRobots(Buffer.concat(response.body), headerOf(headers, 'content-encoding'), this.#productToken)
       const delay = crawlDelayMs === undefined ? {} : { crawlDelayMs: Math.min(crawlDelayMs, limits.crawlDelayMsMax) }
-      const rules = lines.length === 0 ? { rule: 'allow' as const } : { rule: 'rules' as const, text: lines.join('\n') }
+      const rules = hasRules(lines) ? { rule: 'rules' as const, text: lines } : { rule: 'allow' as const }
       return { kind: 'found', verdict: { ...rules, ...delay, ...life } }
     } catch (error) {
       // Rules that cannot be read (a broken gzip) are not the permission to fetch everything.

@@ -109,6 +109,7 @@ describe('each failure has its code', () => {
     ['/length-long', 'connection_closed'],
     ['/length-long-reset', 'connection_closed'],
     ['/chunked-cut', 'connection_closed'],
+    ['/chunked-cut-close', 'connection_closed'],
     ['/garbage', 'bad_http'],
     ['/no-status-line', 'bad_http'],
     ['/two-lengths', 'bad_http'],
@@ -213,19 +214,16 @@ describe('the size of a body', () => {
 })
 
 describe('the deadline', () => {
-  /** Advances when the server has the request, so the test decides what has happened before. */
-  async function timedOut(path: string, requested = path): Promise<FetchFailure> {
+  test.each(['/silence', '/header-slow', '/interim-endless', '/body-slow', '/body-stall'])('ends %s with timeout, and not before its time', async (path) => {
     const clock = new ManualClock()
-    const result = rig({ clock }).get(server.url(path), { deadlineMs: 1_000 })
-    await server.taken(requested)
+    const { get, fetcher } = rig({ clock })
+    const result = get(server.url(path), { deadlineMs: 1_000 })
+    await server.taken(path)
     clock.advance(999)
-    await until(() => true)
+    await new Promise((resolve) => setImmediate(resolve))
+    expect(fetcher.stats().inFlight).toBe(1)
     clock.advance(1)
-    return failed(await result)
-  }
-
-  test.each(['/silence', '/header-slow', '/interim-endless', '/body-slow', '/body-stall'])('ends %s with timeout', async (path) => {
-    expect(await timedOut(path)).toMatchObject({ code: 'timeout', ip: '127.0.0.1' })
+    expect(failed(await result)).toMatchObject({ code: 'timeout', ip: '127.0.0.1' })
   })
 
   test('that passes in a handshake is the failure of the host: connect_timeout', async () => {
@@ -303,9 +301,9 @@ describe('the byte budget', () => {
   test('a response waits for its bytes before its body is read, and the deadline waits with it', async () => {
     const clock = new ManualClock()
     const { get, budget, fetcher } = rig({ clock, budgetBytes: 150_000 })
-    const first = await get(server.url('/large'))
+    const first = await get(server.url('/large'), { bodyBytesMax: 120_000 })
     expect(budget.reservedBytes).toBe(100_000)
-    const second = get(server.url('/large'), { deadlineMs: 1_000 })
+    const second = get(server.url('/large'), { bodyBytesMax: 120_000, deadlineMs: 1_000 })
     await until(() => budget.waiting === 1)
     expect(fetcher.isShortOfBytes).toBe(true)
     clock.advance(3_600_000)
@@ -346,10 +344,10 @@ describe('the byte budget', () => {
           const peer = await server.taken(path)
           peer.write(`HTTP/1.1 200 OK\r\nConnection: close\r\n${header}\r\n${body}`)
           await until(() => budget.waiting === 1)
-          const gone = new Promise((resolve) => peer.socket.once('close', resolve))
+          const gone = new Promise((resolve) => peer.socket.once(end === 'end' ? 'finish' : 'close', resolve))
           peer.socket[end]()
           await gone
-          // Twice around the loop, so that what the client has noticed of it has happened.
+          // Some turns of the loop, in which the client notices it; with bytes unread it may not, and that is fine too.
           for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve))
           answered(first)
           const result = await second

@@ -87,6 +87,7 @@ const faults: Readonly<Record<string, Fault>> = {
   '/length-long': (peer) => { peer.write(`${headHtml}Content-Length: 1000\r\n\r\nless than was said`); peer.socket.end() },
   '/length-long-reset': (peer) => { peer.socket.write(`${headHtml}Content-Length: 1000\r\n\r\nless`, () => peer.socket.resetAndDestroy()) },
   '/chunked-cut': (peer) => { peer.write(`${headHtml}Transfer-Encoding: chunked\r\n\r\n${chunk('a beginning')}`); peer.socket.end() },
+  '/chunked-cut-close': (peer) => { peer.write(`${headHtml}Connection: close\r\nTransfer-Encoding: chunked\r\n\r\n${chunk('a beginning')}`); peer.socket.end() },
   '/chunked-bad': (peer) => { peer.write(`${headHtml}Transfer-Encoding: chunked\r\n\r\nzz\r\nnot a size\r\n`); peer.socket.end() },
   '/gzip-broken': (peer) => peer.answer(200, [typeHtml, 'Content-Encoding: gzip'], gzipSync(html).fill(0xff, 12, 30)),
   '/gzip-bomb': (peer) => peer.answer(200, [typeHtml, 'Content-Encoding: gzip'], gzipSync(Buffer.alloc(20 * 1_048_576))),
@@ -162,6 +163,8 @@ export async function startFaultServer(): Promise<FaultServer> {
     let requests = 0
     socket.on('error', () => {})
     socket.on('data', (data) => {
+      // A TLS hello on the wrong port, answered as most servers do.
+      if (requests === 0 && received === '' && data[0] === 0x16) return socket.end('HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n')
       received += data.toString('latin1')
       for (let end = received.indexOf('\r\n\r\n'); end >= 0; end = received.indexOf('\r\n\r\n')) {
         const head = received.slice(0, end)

@@ -13,7 +13,7 @@ export interface Charset {
 }
 
 const PRESCAN_BYTES = 1_024
-const decoders = new Map<string, TextDecoder>()
+const decoders = new Map<string, InstanceType<typeof TextDecoder>>()
 
 /** The encoding that a label names, or undefined when there is none (or this runtime has no decoder for it). */
 function encodingOf(label: string | undefined): string | undefined {

@@ -1,0 +1,23 @@
+/**
+ * `sluice exclude`: ends the queued URLs of hosts without a fetch, now and later. A running crawl is told; otherwise the
+ * hosts are marked in the store, and the next run ends what is queued of them.
+ */
+import { SluiceError } from '../core/errors.ts'
+import { writeOut } from './batch.ts'
+import { hostNameOf } from './host-name.ts'
+import { askRunning, checkCrawl, changeStore } from './owner.ts'
+
+/** Resolves to the exit code. Throws `usage`, `no_crawl`, and what opening the store throws. */
+export async function runExclude(given: readonly string[], dir: string): Promise<number> {
+  if (given.length === 0) throw new SluiceError('usage', 'HOST: expected one or more host names, given nothing')
+  const hosts = given.map(hostNameOf)
+  checkCrawl(dir)
+  const answer = await askRunning(dir, { cmd: 'exclude', hosts })
+  if (answer === undefined) {
+    await changeStore(dir, (store) => store.commit({
+      ended: [], deferred: [], added: [], scope: [], warcLengths: new Map(), hosts: hosts.map((name) => ({ name, excluded: true as const })),
+    }))
+  }
+  await writeOut(hosts.map((host) => `excluded ${host}\n`).join(''))
+  return 0
+}

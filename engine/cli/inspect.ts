@@ -1,0 +1,94 @@
+/**
+ * `sluice inspect url` and `sluice inspect page`: where the question comes from and how the answer is written. What is
+ * answered is in inspect-url.ts and inspect-page.ts.
+ */
+import { once } from 'node:events'
+import type { Readable } from 'node:stream'
+import { SluiceError } from '../core/errors.ts'
+import type { CrawlOptionsGiven } from '../core/options.ts'
+import { parseFetchUrl } from '../core/url-key.ts'
+import { answerLines, writeOut, type Answer } from './batch.ts'
+import { fetchDocument } from './fetch-document.ts'
+import { checkedBase, documentOf, inspectDocument } from './inspect-page.ts'
+import { inspectUrl } from './inspect-url.ts'
+import { errorLine } from './lines.ts'
+
+export interface InspectOptions {
+  readonly base?: string
+  readonly contentType?: string
+  readonly json: boolean
+  readonly batch: boolean
+  /** For a document that is fetched. */
+  readonly network: CrawlOptionsGiven
+}
+
+const exitUsage = 2
+
+/** Resolves to the exit code. */
+export async function runInspectUrl(url: string | undefined, options: InspectOptions): Promise<number> {
+  if (options.batch) return answerBatch(inspectUrl)
+  if (url === undefined) throw new SluiceError('usage', 'URL: expected a URL, given nothing')
+  const answer = inspectUrl({ url, ...(options.base !== undefined && { base: options.base }) })
+  if (options.json) await writeOut(`${JSON.stringify(answer)}\n`)
+  if (answer['error'] === undefined) {
+    if (!options.json) await writeOut(textOf(answer))
+    return 0
+  }
+  if (!options.json) process.stderr.write(`${errorLine('bad_url', String(answer['error']))}\n`)
+  return exitUsage
+}
+
+/** Resolves to the exit code. Throws `usage`, `bad_option`, `file_unreadable`. */
+export async function runInspectPage(source: string | undefined, options: InspectOptions): Promise<number> {
+  if (options.batch) return answerBatch(async (args) => inspectDocument(documentOf(args)))
+  if (source === undefined) throw new SluiceError('usage', 'FILE|URL: expected a file, a URL, or - for standard input, given nothing')
+  const given = { ...(options.base !== undefined && { base: options.base }), ...(options.contentType !== undefined && { contentType: options.contentType }) }
+  const url = /^https?:\/\//i.test(source) ? parseFetchUrl(source) : undefined
+  if (url !== undefined) return inspectFetched(url.href, options)
+  const document = source === '-' ? documentOf({ base64: await readAll(process.stdin), ...given }) : documentOf({ file: source, ...given })
+  await write(await inspectDocument(document), options.json)
+  return 0
+}
+
+async function inspectFetched(url: string, { base, contentType, json, network }: InspectOptions): Promise<number> {
+  const result = await fetchDocument(url, network)
+  if (!result.ok) {
+    if (json) await writeOut(`${JSON.stringify({ error: result.message, code: result.code })}\n`)
+    else process.stderr.write(`${errorLine(result.code, result.message)}\n`)
+    return 1
+  }
+  const { document } = result
+  const answer = await inspectDocument({ bytes: document.bytes, base: checkedBase(base ?? url), contentType: contentType ?? document.contentType ?? 'text/html' })
+  await write({ url, status: document.status, ...(document.location !== undefined && { location: document.location }), ...answer }, json)
+  return 0
+}
+
+async function readAll(stream: Readable): Promise<string> {
+  const chunks: Buffer[] = []
+  stream.on('data', (chunk: Buffer) => chunks.push(chunk))
+  await once(stream, 'end')
+  return Buffer.concat(chunks).toString('base64')
+}
+
+async function answerBatch(answer: (args: Answer) => Promise<Answer> | Answer): Promise<number> {
+  await answerLines(process.stdin, writeOut, answer)
+  return 0
+}
+
+async function write(answer: Answer, isJson: boolean): Promise<void> {
+  await writeOut(isJson ? `${JSON.stringify(answer)}\n` : textOf(answer))
+}
+
+/** `name: value` lines; links one a line, with the element that they are from. */
+export function textOf(answer: Answer): string {
+  const lines: string[] = []
+  for (const [name, value] of Object.entries(answer)) {
+    if (name === 'links') {
+      const links = value as readonly { readonly url: string; readonly element: string; readonly rel?: string }[]
+      lines.push(`links: ${links.length}`, ...links.map(({ url, element, rel }) => `  ${element.padEnd(6)} ${url}${rel === undefined ? '' : ` [${rel}]`}`))
+    } else {
+      lines.push(`${name}: ${typeof value === 'object' ? JSON.stringify(value) : String(value)}`)
+    }
+  }
+  return `${lines.join('\n')}\n`
+}

@@ -1,0 +1,49 @@
+/**
+ * A crawl directory from outside: whoever runs a crawl in it is asked through its control socket; when nobody answers,
+ * the store is read here, or changed under the lock, so that no crawl can start in the meantime.
+ */
+import fs from 'node:fs'
+import path from 'node:path'
+import { SluiceError } from '../core/errors.ts'
+import { limits } from '../core/limits.ts'
+import { acquireDir, askOwner } from '../../storage/control.ts'
+import { openStore } from '../../storage/lmdb/lmdb-store.ts'
+import type { Store } from '../../storage/store.ts'
+import type { ControlAnswer, ControlRequest } from './control-handler.ts'
+
+/** Throws `no_crawl` when the directory holds none; makes nothing. */
+export function checkCrawl(dir: string): void {
+  if (!fs.existsSync(path.join(dir, 'store'))) throw new SluiceError('no_crawl', `there is no crawl in ${dir}`)
+}
+
+/** The owner's answer, or undefined when no crawl runs in the directory. Throws what the owner refused. */
+export async function askRunning(dir: string, request: ControlRequest): Promise<Extract<ControlAnswer, { ok: true }> | undefined> {
+  const answer = await askOwner(dir, request) as ControlAnswer | undefined
+  if (answer === undefined || answer.ok) return answer
+  throw new SluiceError(answer.code as SluiceError['code'], answer.message)
+}
+
+/** Reads the store of a crawl that is not running; changes nothing. Throws as `openStore`. */
+export async function readStore<T>(dir: string, read: (store: Store) => T): Promise<T> {
+  const store = await openStore(dir, { readOnly: true })
+  try {
+    return read(store)
+  } finally {
+    await store.close()
+  }
+}
+
+/** Changes the store of a crawl that is not running, under its lock. Throws as `openStore`; `store_in_use` when a crawl has started. */
+export async function changeStore(dir: string, change: (store: Store) => Promise<unknown>): Promise<void> {
+  const lock = await acquireDir(dir, { waitMs: limits.lockWaitMs })
+  try {
+    const store = await openStore(dir)
+    try {
+      await change(store)
+    } finally {
+      await store.close()
+    }
+  } finally {
+    await lock.close()
+  }
+}

@@ -1,0 +1,143 @@
+/**
+ * The command line: commands, flags and help. The only file that imports commander. It wires: each command is a module
+ * of its own, loaded when it is asked for, so that `sluice --version` does not load a database.
+ */
+import fs from 'node:fs'
+import { Command, CommanderError, Option, type OptionValues } from 'commander'
+import { errorCodes, SluiceError } from '../core/errors.ts'
+import { parseValue } from '../core/option-values.ts'
+import { crawlOptions } from '../core/options.ts'
+import type { ExportFormat } from './export.ts'
+import { crawlFlags, optionsOfFlags, type Flag } from './flags.ts'
+import { reportError } from './lines.ts'
+import type { ProgressMode } from './reporter.ts'
+import { runWeb, webFlags, webOptions } from './web.ts'
+
+/** Runs one command line, without the program's own name; resolves to the exit code. */
+export async function runProgram(args: readonly string[]): Promise<number> {
+  let exitCode = 0
+  const program = makeProgram((code) => { exitCode = code })
+  try {
+    if (args.length === 0) program.outputHelp()
+    else await program.parseAsync(args, { from: 'user' })
+    return exitCode
+  } catch (error) {
+    if (!(error instanceof CommanderError)) return reportError(error, args.includes('--verbose'))
+    if (error.exitCode === 0) return 0
+    // A group of commands without one of them: commander has shown its help.
+    return error.code === 'commander.help' ? errorCodes.usage : reportError(usageError(error), false)
+  }
+}
+
+/** commander's message as ours: one line, with the nearest name where there is one. */
+function usageError({ code, message }: CommanderError): SluiceError {
+  const text = message.replace(/^error: /, '').replaceAll(/\n\(Did you mean ([^)]*)\?\)/g, ' (did you mean $1?)')
+  return new SluiceError(code === 'commander.unknownOption' || code === 'commander.optionMissingArgument' ? 'bad_option' : 'usage', text)
+}
+
+function makeProgram(exit: (code: number) => void): Command {
+  const program = new Command('sluice')
+    .description('A crawl engine: bounded, polite, and losing nothing.')
+    .usage('COMMAND')
+    .version(version(), '--version', 'the version')
+    .helpOption('--help', 'this help')
+    .helpCommand('help [COMMAND]', 'the help of a command')
+    .addHelpText('after', '\nA first crawl: sluice crawl https://example.com/ --max-pages 100\nThe flags of a command: sluice COMMAND --help')
+    .configureOutput({ outputError: () => undefined })
+    .exitOverride()
+  const run = (action: (options: OptionValues, args: string[]) => Promise<number>) => async (...given: unknown[]): Promise<void> => {
+    const command = given.at(-1) as Command
+    exit(await action(command.opts(), command.args))
+  }
+  addCrawl(program, run)
+  addState(program, run)
+  addInspect(program, run)
+  addWeb(program, run)
+  return program
+}
+
+const crawlNotes = `
+Durations: 500ms, 2s, 5m, 1h. Sizes: 250KB, 1MB (1 KB = 1,024 bytes).
+Ctrl-C stores what was received and ends; the same command goes on.
+Exit codes: 0 complete or at a limit, 1 failed, 2 wrong usage, 3 stopped by a
+signal, 4 the store could not be opened.`
+
+type Run = (action: (options: OptionValues, args: string[]) => Promise<number>) => (...given: unknown[]) => Promise<void>
+
+function addCrawl(program: Command, run: Run): void {
+  const crawl = program.command('crawl').argument('[URL...]', 'seeds').usage('[URL...] [OPTIONS]')
+    .summary('start a crawl, or go on with what --dir holds')
+    .description('Starts a crawl, or goes on with what --dir holds. The options are kept with the crawl; those given win.')
+    .addHelpText('after', crawlNotes)
+  for (const flag of crawlFlags) crawl.addOption(optionOf(flag))
+  crawl.action(run(async (options, urls) => {
+    const { progressModes } = await import('./reporter.ts')
+    const { runCrawl } = await import('./crawl.ts')
+    const progress = choice('--progress', progressModes, options['progress'] ?? 'auto') as ProgressMode
+    const seedsFile = options['seeds'] as string | undefined
+    return runCrawl({ urls, ...(seedsFile !== undefined && { seedsFile }), ...optionsOfFlags(options), progress, verbose: options['verbose'] === true })
+  }))
+}
+
+function optionOf({ flags, help, group, isRepeatable }: Flag): Option {
+  const option = new Option(flags, help).helpGroup(group)
+  return isRepeatable ? option.argParser((value: string, before: readonly string[] | undefined) => [...(before ?? []), value]) : option
+}
+
+function choice(name: string, choices: readonly string[], given: unknown): string {
+  return parseValue(name, { type: 'choice', choices }, given) as string
+}
+
+function addDir(command: Command): Command {
+  return command.option('--dir <DIR>', 'crawl directory', crawlOptions.dir.default)
+}
+
+function addState(program: Command, run: Run): void {
+  addDir(program.command('status')).usage('[OPTIONS]').description('the state of a crawl, running or stopped')
+    .option('--json', 'as one JSON object').option('--host <NAME>', 'of one of its hosts')
+    .action(run(async ({ dir, json, host }) => (await import('./status.ts')).runStatus({ dir, json: json === true, ...(host !== undefined && { host }) })))
+  addDir(program.command('export')).usage('[OPTIONS]').description('the page records of a crawl as one file')
+    .option('--format <jsonl|csv>', 'one JSON object a line, or RFC 4180 with a header', 'jsonl').option('--output <FILE>', 'where to (default: standard output)')
+    .action(run(async ({ dir, format, output }) => {
+      const { exportFormats, runExport } = await import('./export.ts')
+      return runExport({ dir, format: choice('--format', exportFormats, format) as ExportFormat, ...(output !== undefined && { output }) })
+    }))
+  addDir(program.command('exclude').argument('<HOST...>')).usage('HOST... [OPTIONS]').description('stop a host, now and later')
+    .action(run(async ({ dir }, hosts) => (await import('./exclude.ts')).runExclude(hosts, dir)))
+}
+
+/** What a fetch of one document can be told. */
+const networkFlags = ['--allow-address', '--resolve', '--ca', '--insecure', '--timeout', '--max-body', '--user-agent']
+
+function addInspect(program: Command, run: Run): void {
+  const inspect = program.command('inspect').usage('COMMAND').description('what the engine reads in a document or a URL')
+  const page = inspect.command('page').argument('[FILE|URL]', 'a document; -: standard input').usage('FILE|URL [OPTIONS]')
+    .description('what the engine reads in a document')
+    .option('--base <URL>', 'address of the document (default for files: https://base.invalid/)').option('--content-type <TEXT>', 'its Content-Type header')
+    .option('--json', 'as one JSON object').option('--batch', 'read {file | html | base64, base, contentType} a line on standard input, answer each in a line')
+  for (const flag of crawlFlags) if (networkFlags.some((name) => flag.flags.split(' ')[0] === name)) page.addOption(optionOf(flag).helpGroup('For a URL:'))
+  page.action(run(async (options, [source]) => (await import('./inspect.ts')).runInspectPage(source, inspectOptions(options))))
+  inspect.command('url').argument('[URL]').usage('URL [OPTIONS]').description('resolved URL, canonical key, host and registrable domain')
+    .option('--base <URL>', 'what a relative URL is relative to').option('--json', 'as one JSON object')
+    .option('--batch', 'read {url, base} a line on standard input, answer each in a line')
+    .action(run(async (options, [url]) => (await import('./inspect.ts')).runInspectUrl(url, inspectOptions(options))))
+}
+
+function inspectOptions({ base, contentType, json, batch, ...network }: OptionValues): import('./inspect.ts').InspectOptions {
+  return {
+    json: json === true, batch: batch === true, network: optionsOfFlags(network).crawl,
+    ...(base !== undefined && { base }), ...(contentType !== undefined && { contentType }),
+  }
+}
+
+function addWeb(program: Command, run: Run): void {
+  const web = program.command('web').usage('[OPTIONS]').description('the demonstration web alone, until a signal')
+  for (const flag of webFlags) web.option(flag.flags, flag.description, flag.default as string | boolean | undefined)
+  web.action(run((options) => runWeb(webOptions(options))))
+}
+
+function version(): string {
+  const toRoot = import.meta.url.endsWith('.ts') ? '../../' : '../../../'
+  const text = fs.readFileSync(new URL(`${toRoot}package.json`, import.meta.url), 'utf8')
+  return (JSON.parse(text) as { version: string }).version
+}

@@ -1,0 +1,87 @@
+/**
+ * `sluice status`: the state of a crawl, running or stopped, or of one of its hosts.
+ */
+import type { HostStats, Stats } from '../core/api-types.ts'
+import { SluiceError } from '../core/errors.ts'
+import type { Counters } from '../core/types.ts'
+import type { HostRecord } from '../../storage/store.ts'
+import { writeOut } from './batch.ts'
+import { hostNameOf } from './host-name.ts'
+import { count, plural, shortDuration, shortSize } from './human.ts'
+import { askRunning, checkCrawl, readStore } from './owner.ts'
+import { blockedOnText } from './progress.ts'
+
+export interface StatusCommand {
+  readonly dir: string
+  readonly json: boolean
+  readonly host?: string
+}
+
+/** Resolves to the exit code. Throws `no_crawl`, and what opening the store throws. */
+export async function runStatus({ dir, json, host }: StatusCommand): Promise<number> {
+  checkCrawl(dir)
+  const text = host === undefined ? await crawlText(dir, json) : await hostText(dir, hostNameOf(host), json)
+  await writeOut(`${text}\n`)
+  return 0
+}
+
+async function crawlText(dir: string, isJson: boolean): Promise<string> {
+  const answer = await askRunning(dir, { cmd: 'status' })
+  if (answer?.stats !== undefined) return isJson ? jsonOf({ ...answer.stats, pid: answer.pid }) : runningText(dir, answer.stats, answer.pid)
+  const counters = await readStore(dir, (store) => store.counters())
+  return isJson ? jsonOf({ state: 'stopped', ...counters }) : stoppedText(dir, counters)
+}
+
+function jsonOf(facts: Counters & { readonly state: string; readonly pid?: number }): string {
+  const { state, pages, failed, pending, ...rest } = facts
+  return JSON.stringify({ state, pages, failed, queued: pending, ...rest })
+}
+
+function runningText(dir: string, stats: Stats, pid: number): string {
+  return [
+    `${dir}: ${stats.state}, process ${pid}, since ${shortDuration(stats.elapsedMs)}, blocked on ${blockedOnText[stats.blockedOn]}`,
+    ...sumsOf(stats),
+    `now: ${plural(stats.hosts, 'host')} with work, ${count(stats.inFlight)} in flight, ${count(stats.leased)} taken from the queue, memory ${shortSize(stats.residentBytes)}`,
+    `full: ${stats.bounds.map(({ name, used, max }) => `${name} ${count(used)}/${count(max)}`).join(', ')}`,
+  ].join('\n')
+}
+
+function stoppedText(dir: string, counters: Counters): string {
+  const next = counters.pending > 0 ? [`to go on: sluice crawl --dir ${dir}`] : []
+  return [`${dir}: not running`, ...sumsOf(counters), ...next].join('\n')
+}
+
+function sumsOf(counters: Counters): readonly string[] {
+  const refused = Object.entries(counters.refused).filter(([, times]) => times > 0).map(([reason, times]) => `${count(times)} ${reason}`)
+  return [
+    `URLs: ${count(counters.discovered)} = ${count(counters.pending)} queued + ${count(counters.done)} done + ${count(counters.failed)} failed + ${count(counters.dropped)} dropped + ${count(counters.excluded)} excluded`,
+    `pages: ${count(counters.pages)}, ${shortSize(counters.wireBytes)} received, ${shortSize(counters.bodyBytes)} decoded, ${count(counters.retries)} retries`,
+    ...(refused.length > 0 ? [`links never queued: ${refused.join(', ')}`] : []),
+  ]
+}
+
+async function hostText(dir: string, name: string, isJson: boolean): Promise<string> {
+  const answer = await askRunning(dir, { cmd: 'host', name })
+  const host = answer === undefined ? await readStore(dir, (store) => storedHost(store.host(name))) : answer.host
+  if (host === undefined) throw new SluiceError('usage', `--host: expected a host of this crawl, given ${name}, which it never met`)
+  return isJson ? JSON.stringify(host) : hostLines(host)
+}
+
+/** What the store remembers of a host; the clocks and the limit of a running crawl are not among it. */
+type StoredHost = Pick<HostStats, 'name' | 'pending' | 'excluded' | 'failures' | 'failureCode' | 'robots'> & Partial<HostStats>
+
+function storedHost(record: HostRecord | undefined): StoredHost | undefined {
+  if (record === undefined) return undefined
+  const { name, pending, limit, crawlDelayMs, failureCode } = record
+  return {
+    name, pending, excluded: record.excluded === true, failures: record.failures ?? 0,
+    robots: Object.fromEntries(Object.entries(record.robots ?? {}).map(([origin, { rule }]) => [origin, rule])),
+    ...(limit !== undefined && { limit }), ...(crawlDelayMs !== undefined && { delayMs: crawlDelayMs }), ...(failureCode !== undefined && { failureCode }),
+  }
+}
+
+function hostLines(host: StoredHost): string {
+  const { name, robots, ...rest } = host
+  const facts = Object.entries(rest).map(([fact, value]) => `${fact}: ${String(value)}`)
+  return [name, ...facts, ...Object.entries(robots).map(([origin, rule]) => `robots.txt of ${origin}: ${rule}`)].join('\n  ')
+}

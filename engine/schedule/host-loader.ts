@@ -1,0 +1,90 @@
+/**
+ * Brings hosts with work from the store into memory, as far as there is room, and finds out their politeness units.
+ * Hosts that do not fit stay in the store, and are read when others are forgotten, in passes over its hosts with work:
+ *
+ *     pass:  |-- in memory or looked up --|cursor|-- still to be read --|     `#isMissing`: one was left behind
+ *
+ * Invariant: every host with work is in memory, being looked up or ahead of the cursor, or `#isMissing` says that
+ * another pass is due. A pass in which none was left behind is the last. Reads only. Main thread.
+ */
+import type { HostRecord, Store } from '../../storage/store.ts'
+import { limits } from '../core/limits.ts'
+
+export interface HostLoaderOptions {
+  readonly store: Pick<Store, 'host' | 'hostsWithWork'>
+  /** The hosts in memory. */
+  readonly hosts: ReadonlyMap<string, unknown>
+  readonly hostsMax: number
+  /** The unit of a host; a promise when it must be looked up (by IP). Never rejects. */
+  readonly unitOf: (host: string) => string | Promise<string>
+  readonly onLoaded: (record: HostRecord, unitName: string) => void
+  /** The same, for a host that had to be looked up: it may start though nothing else has changed. */
+  readonly onLoadedLate: () => void
+}
+
+export class HostLoader {
+  readonly #is: HostLoaderOptions
+  readonly #resolving = new Set<string>()
+  /** How far the present pass has come; undefined between passes. */
+  #cursor: Uint8Array | undefined
+  /** A host was left in the store since the last pass began. */
+  #isMissing = true
+
+  constructor(options: HostLoaderOptions) {
+    this.#is = options
+  }
+
+  /** The store may hold hosts with work that are not in memory. */
+  get hasMore(): boolean {
+    return this.#cursor !== undefined || this.#isMissing
+  }
+
+  /** Hosts are being looked up. */
+  get isResolving(): boolean {
+    return this.#resolving.size > 0
+  }
+
+  /** Hosts that may be loaded at once. */
+  get room(): number {
+    const { hosts, hostsMax } = this.#is
+    return Math.min(hostsMax - hosts.size, limits.hostsResolvingMax) - this.#resolving.size
+  }
+
+  /** A read would bring enough hosts to be worth it. */
+  get isRoomy(): boolean {
+    return this.hasMore && this.room >= Math.min(this.#is.hostsMax, limits.hostsResolvingMax) / 2
+  }
+
+  /** Reads hosts until there are no more or there is no room. */
+  refill(): void {
+    while (this.hasMore && this.room > 0) {
+      if (this.#cursor === undefined) this.#isMissing = false
+      const page = this.#is.store.hostsWithWork(this.#cursor, this.room)
+      this.#cursor = page.cursor
+      for (const record of page.hosts) this.load(record.name, record)
+    }
+  }
+
+  /** Loads one host that has work. */
+  load(name: string, known?: HostRecord): void {
+    const { hosts, store, unitOf, onLoaded } = this.#is
+    if (hosts.has(name) || this.#resolving.has(name)) return
+    if (this.room <= 0) {
+      this.#isMissing = true
+      return
+    }
+    const record = known ?? store.host(name)
+    if (record === undefined) return
+    const unit = unitOf(name)
+    if (typeof unit === 'string') onLoaded(record, unit)
+    else void this.#loadLate(record, unit)
+  }
+
+  async #loadLate(record: HostRecord, unit: Promise<string>): Promise<void> {
+    this.#resolving.add(record.name)
+    const unitName = await unit
+    this.#resolving.delete(record.name)
+    this.#is.onLoaded(record, unitName)
+    this.#is.onLoadedLate()
+  }
+}

@@ -1,0 +1,82 @@
+/**
+ * One commit, in its order: plan (reads), sinks (append and sync), transaction (writes). Main thread; lmdb-js does the
+ * writing in a thread of its own, the file system in Node's pool. Invariant: the transaction that takes a URL out of
+ * the queue also holds its outcome, its links, the counters and the lengths of the sink files that hold its record; and
+ * those bytes are on the disk before it. So a death at any moment leaves the last transaction and, behind the
+ * committed lengths, bytes that opening cuts.
+ *
+FIGURES
+ */
+import * as path from 'node:path'
+import { warcFileName, type Counters } from '../../engine/core/types.ts'
+import type { CommitBatch } from '../store.ts'
+import { syncFile } from '../sinks/files.ts'
+import { joinLines, type JsonlSink } from '../sinks/jsonl.ts'
+import { encodeJson } from './codec.ts'
+import type { Environment, Write } from './environment.ts'
+import { putNumber } from './layout.ts'
+import type { Plan } from './plan.ts'
+
+/** The row `state` of the meta table. */
+export interface StoredState {
+  readonly counters: Counters
+  readonly sequence: number
+  readonly commitNumber: number
+  /** True only between a clean close and the next opening. */
+  readonly clean: boolean
+}
+
+export const metaKeys = {
+  layout: Buffer.from('layout'),
+  crawlId: Buffer.from('crawl'),
+  state: Buffer.from('state'),
+  options: Buffer.from('options'),
+} as const
+
+/** Rows of the committed lengths: this, and the name of the file. */
+export const SINK_PREFIX = 'sink:'
+
+export interface CommitPlaces {
+  readonly dir: string
+  readonly environment: Environment
+  readonly jsonl: JsonlSink
+  /** Committed lengths; a commit that succeeds brings them up to date. */
+  readonly lengths: Map<string, number>
+}
+
+/** Makes a planned batch last. Rejects with `disk_failed`; then nothing of it counts. */
+export async function writePlan(plan: Plan, batch: CommitBatch, places: CommitPlaces, commitNumber: number): Promise<StoredState> {
+  const lengths = await appendToSinks(plan, batch, places)
+  const state: StoredState = { counters: plan.counters, sequence: plan.sequence, commitNumber, clean: false }
+  const writes: Write[] = [...plan.writes, { table: 'meta', key: metaKeys.state, value: encodeJson(plan.arena, state) }]
+  for (const [name, length] of lengths) writes.push(lengthRow(name, length))
+  await places.environment.write(writes)
+  for (const [name, length] of lengths) places.lengths.set(name, length)
+  return state
+}
+
+/** Appends the records and syncs what was appended, by this thread or by the workers. Answers the files that grew. */
+async function appendToSinks(plan: Plan, batch: CommitBatch, places: CommitPlaces): Promise<ReadonlyMap<string, number>> {
+  const lengths = new Map<string, number>()
+  // Results of two batches may name one WARC file in either order; its length never goes back.
+  for (const [file, length] of batch.warcLengths) {
+    if (length > (places.lengths.get(warcFileName(file)) ?? 0)) lengths.set(warcFileName(file), length)
+  }
+  const lines = joinLines(batch.ended.map(({ line, links }, index) => (links.count === 0 ? { line } : { line, newLinks: plan.newLinks[index]! })))
+  try {
+    await Promise.all([...lengths.keys()].map((name) => syncFile(path.join(places.dir, name))))
+    if (lines.length > 0) {
+      const { name, length } = await places.jsonl.append(lines)
+      lengths.set(name, length)
+    }
+  } catch (error) {
+    throw await places.environment.fail(error)
+  }
+  return lengths
+}
+
+function lengthRow(name: string, length: number): Write {
+  const value = new Uint8Array(8)
+  putNumber(value, 0, length)
+  return { table: 'meta', key: Buffer.from(SINK_PREFIX + name), value }
+}

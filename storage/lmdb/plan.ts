@@ -1,0 +1,246 @@
+/**
+ * What one batch changes, worked out by reading alone: the writes of its transaction, the new counters, and for each
+ * page how many of its links were new. Main thread. Invariant: nothing here writes, so a batch that breaks a rule is
+ * thrown out whole and the store is as it was; and discovered = pending + done + failed + dropped + excluded holds in
+ * the counters that it answers, because each change of a state moves one URL from one term to another.
+ *
+ * Order: host records and scope names first, since the links of the same batch are judged by them; then what the user
+ * added, whose depth and priority win over those of a link to the same URL; then outcomes, links and deferrals.
+ */
+import { invariant } from '../../engine/core/errors.ts'
+import { limits } from '../../engine/core/limits.ts'
+import { stateOfOutcome, type Counters, type NewUrl, type QueuedUrl, type RefusalReason } from '../../engine/core/types.ts'
+import { hostOf } from '../../engine/core/url-key.ts'
+import type { CommitBatch, DeferredUrl, EndedUrl } from '../store.ts'
+import {
+  Arena, decodeCount, encodeCount, encodeHostRow, encodeJson, encodePageRow, encodeQueueRow, encodeState,
+  factsOfHostRow, fingerprintOfQueueRow, nameOfHostRow,
+} from './codec.ts'
+import type { Tables, Write } from './environment.ts'
+import { findHostKey } from './hosts.ts'
+import { deferredRow, hostKeyOf, keyText, readyRow, seenKey } from './layout.ts'
+
+export type ScopeMode = 'any' | 'host' | 'domain'
+
+/** What a plan reads. */
+export interface PlanView {
+  readonly tables: Tables
+  readonly hashOf: (host: string) => Uint8Array
+  readonly scope: { readonly mode: ScopeMode; readonly domainOf: (host: string) => string }
+  /** True proves that the URL has a `seen` row. */
+  readonly isKnown: (fingerprint: Uint8Array) => boolean
+  readonly counters: Counters
+  /** The sequence of the next new URL. */
+  readonly sequence: number
+}
+
+interface PlannedHost {
+  readonly name: string
+  readonly key: Uint8Array
+  readonly isNew: boolean
+  readonly facts: Record<string, unknown>
+  changed: boolean
+  grown: boolean
+}
+
+type Mutable<T> = { -readonly [K in keyof T]: T[K] }
+
+export class Plan {
+  readonly writes: Write[] = []
+  readonly addedNew: boolean[] = []
+  readonly newLinks: number[] = []
+  /** Rows that leave the queue, and ready rows that enter it. */
+  readonly left: Uint8Array[] = []
+  readonly entered: Uint8Array[] = []
+  /** Fingerprints of all that the batch met and that has a `seen` row once it is committed. */
+  readonly proven: Uint8Array[] = []
+  readonly counters: Mutable<Counters> & { refused: Record<RefusalReason, number> }
+  readonly arena = new Arena()
+  sequence: number
+
+  readonly #view: PlanView
+  readonly #hosts = new Map<string, PlannedHost>()
+  readonly #newNames = new Map<string, string>()
+  readonly #newUrls = new Set<string>()
+  readonly #newScope = new Set<string>()
+  readonly #touched = new Set<string>()
+  readonly #pending = new Map<string, { readonly key: Uint8Array; change: number }>()
+
+  constructor(view: PlanView, batch: CommitBatch) {
+    this.#view = view
+    this.counters = { ...view.counters, refused: { ...view.counters.refused } }
+    this.sequence = view.sequence
+    for (const host of batch.hosts) this.#updateHost(host)
+    for (const name of batch.scope) this.#addScope(name)
+    for (const url of batch.added) this.addedNew.push(this.#addUrl(url))
+    for (const ended of batch.ended) this.#end(ended)
+    for (const deferred of batch.deferred) this.#defer(deferred)
+    this.#finishHosts()
+  }
+
+  hostsGrown(): string[] {
+    return [...this.#hosts.values()].filter((host) => host.grown).map((host) => host.name)
+  }
+
+  #updateHost(update: CommitBatch['hosts'][number]): void {
+    const { name, pending: _pending, robots, ...facts } = update
+    const host = this.#host(name)
+    Object.assign(host.facts, facts)
+    host.changed = true
+    if (robots !== undefined) this.#put('robots', host.key, encodeJson(this.arena, robots))
+  }
+
+  #addScope(name: string): void {
+    this.#newScope.add(name)
+    this.#put('scope', Buffer.from(name), new Uint8Array(0))
+  }
+
+  #addUrl(url: NewUrl): boolean {
+    const key = seenKey(this.#view.hashOf(url.host), url.fingerprint)
+    if (this.#isSeen(key)) return false
+    const host = this.#host(url.host)
+    if (host.facts['excluded'] === true) return this.#refuse('excluded_host')
+    this.#enter(host, key, url)
+    return true
+  }
+
+  #end(ended: EndedUrl): void {
+    const { url, outcome, page } = ended
+    this.#takeRow(url)
+    const key = seenKey(this.#view.hashOf(url.host), url.fingerprint)
+    const state = stateOfOutcome[outcome]
+    this.#put('seen', key, encodeState(this.arena, state, outcome))
+    if (page !== undefined) this.#put('pages', key, encodePageRow(this.arena, page))
+    this.#changePending(hostKeyOf(url.row), -1)
+    this.counters.pending -= 1
+    this.counters[state] += 1
+    if (state === 'done') {
+      this.counters.pages += 1
+      this.counters.wireBytes += ended.wireBytes
+      this.counters.bodyBytes += ended.bodyBytes
+    }
+    for (const [reason, count] of Object.entries(ended.refused ?? {})) this.counters.refused[reason as RefusalReason] += count
+    this.newLinks.push(this.#addLinks(ended))
+  }
+
+  #addLinks({ url, links }: EndedUrl): number {
+    let added = 0
+    for (let index = 0; index < links.count; index += 1) {
+      const fingerprint = links.fingerprint(index)
+      if (this.#view.isKnown(fingerprint)) continue
+      const key = seenKey(links.hostHash(index), fingerprint)
+      if (!this.#isSeen(key) && this.#addLink(url, key, links.url(index), links.isRedirect(index))) added += 1
+    }
+    return added
+  }
+
+  #addLink(from: QueuedUrl, key: Uint8Array, url: string, isRedirect: boolean): boolean {
+    const name = hostOf(new URL(url))
+    const hash = this.#view.hashOf(name)
+    invariant(Buffer.compare(hash, key.subarray(0, hash.length)) === 0, 'a link carries the hash of its host')
+    if (!this.#inScope(name)) return this.#refuse('scope')
+    const host = this.#host(name)
+    if (host.facts['excluded'] === true) return this.#refuse('excluded_host')
+    const fingerprint = key.subarray(8)
+    if (isRedirect) {
+      const { depth, priority, referrer } = from
+      const redirectedFrom = [...from.redirectedFrom ?? [], from.url]
+      this.#enter(host, key, { url, host: name, fingerprint, depth, priority, redirectedFrom, ...(referrer === undefined ? {} : { referrer }) })
+    } else {
+      const depth = Math.min(from.depth + 1, limits.depthMax)
+      this.#enter(host, key, { url, host: name, fingerprint, depth, priority: Math.min(depth, limits.priorityMax), referrer: from.url })
+    }
+    return true
+  }
+
+  #defer({ url, attempts, notBeforeMs, retry }: DeferredUrl): void {
+    const value = this.#takeRow(url)
+    const fingerprint = fingerprintOfQueueRow(value)
+    this.#put('queue', deferredRow(hostKeyOf(url.row), notBeforeMs, url.sequence), encodeQueueRow(this.arena, { ...url, fingerprint, attempts }))
+    if (retry) this.counters.retries += 1
+  }
+
+  /** Takes the row of a claimed URL out of the queue. A URL that ends or is deferred twice breaks the lease. */
+  #takeRow(url: QueuedUrl): Uint8Array {
+    const id = keyText(url.row)
+    const value = this.#view.tables.queue.get(url.row)
+    invariant(!this.#touched.has(id), `a URL ends once in a batch: ${url.url}`)
+    invariant(value !== undefined, `a URL that ends has a row in the queue: ${url.url}`)
+    invariant(Buffer.compare(fingerprintOfQueueRow(value), url.fingerprint) === 0, `the row of a URL is its own: ${url.url}`)
+    this.#touched.add(id)
+    this.left.push(url.row)
+    this.writes.push({ table: 'queue', key: url.row })
+    return value
+  }
+
+  /** Whether a URL has a `seen` row or gets one in this batch; then its fingerprint is proven too. */
+  #isSeen(key: Uint8Array): boolean {
+    if (!this.#view.tables.seen.has(key) && !this.#newUrls.has(keyText(key))) return false
+    this.proven.push(key.subarray(8))
+    return true
+  }
+
+  #enter(host: PlannedHost, key: Uint8Array, url: NewUrl): void {
+    const row = readyRow(host.key, url.priority, this.sequence)
+    this.sequence += 1
+    this.#newUrls.add(keyText(key))
+    this.proven.push(key.subarray(8))
+    this.entered.push(row)
+    this.#put('queue', row, encodeQueueRow(this.arena, { ...url, attempts: 0 }))
+    this.#put('seen', key, encodeState(this.arena, 'pending'))
+    this.#changePending(host.key, 1)
+    host.grown = true
+    this.counters.discovered += 1
+    this.counters.pending += 1
+  }
+
+  #refuse(reason: RefusalReason): false {
+    this.counters.refused[reason] += 1
+    return false
+  }
+
+  #inScope(host: string): boolean {
+    const { mode, domainOf } = this.#view.scope
+    if (mode === 'any') return true
+    const name = mode === 'host' ? host : domainOf(host)
+    return this.#newScope.has(name) || this.#view.tables.scope.has(Buffer.from(name))
+  }
+
+  #host(name: string): PlannedHost {
+    const known = this.#hosts.get(name)
+    if (known !== undefined) return known
+    let row: Uint8Array | undefined
+    const key = findHostKey(this.#view.hashOf(name), name, (at) => {
+      row = this.#view.tables.hosts.get(at)
+      return row === undefined ? this.#newNames.get(keyText(at)) : nameOfHostRow(row)
+    })
+    const host = { name, key, isNew: row === undefined, facts: row === undefined ? {} : { ...factsOfHostRow(row) }, changed: false, grown: false }
+    this.#hosts.set(name, host)
+    if (host.isNew) this.#newNames.set(keyText(key), name)
+    return host
+  }
+
+  #changePending(key: Uint8Array, change: number): void {
+    const id = keyText(key)
+    const entry = this.#pending.get(id)
+    if (entry === undefined) this.#pending.set(id, { key, change })
+    else entry.change += change
+  }
+
+  #finishHosts(): void {
+    for (const host of this.#hosts.values()) {
+      // A host whose every link was refused leaves no row.
+      if (host.changed || (host.isNew && host.grown)) this.#put('hosts', host.key, encodeHostRow(this.arena, host.name, host.facts))
+    }
+    for (const { key, change } of this.#pending.values()) {
+      const pending = decodeCount(this.#view.tables.ready.get(key)) + change
+      invariant(pending >= 0, 'a host has no fewer than no rows')
+      if (pending === 0) this.writes.push({ table: 'ready', key })
+      else this.#put('ready', key, encodeCount(this.arena, pending))
+    }
+  }
+
+  #put(table: Write['table'], key: Uint8Array, value: Uint8Array): void {
+    this.writes.push({ table, key, value })
+  }
+}

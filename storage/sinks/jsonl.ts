@@ -1,0 +1,77 @@
+/**
+ * Page records as JSON lines: `pages-000001.jsonl` and so on in the crawl directory. Main thread, inside a commit.
+ * Invariant: lines are written at the committed length and synced before the transaction that makes them count, so
+ * what a failed or dead commit left behind is overwritten or cut. A file is begun when the last one has reached its
+ * size, between two batches; a batch is never split.
+ */
+import * as fs from 'node:fs'
+import * as path from 'node:path'
+import { limits } from '../../engine/core/limits.ts'
+import { jsonlFileName, fileNumbers, sinkError, type SinkLengths } from './files.ts'
+
+export class JsonlSink {
+  readonly #dir: string
+  readonly #fileBytesMax: number
+  #file: number
+  #length: number
+  #handle: fs.promises.FileHandle | undefined
+
+  /** Goes on after the committed lengths; the files were cut to them (`cutSinkFiles`). */
+  constructor(dir: string, lengths: SinkLengths, fileBytesMax: number = limits.jsonlFileBytesMax) {
+    this.#dir = dir
+    this.#fileBytesMax = fileBytesMax
+    this.#file = Math.max(1, ...fileNumbers(lengths.keys(), 'jsonl'))
+    this.#length = lengths.get(jsonlFileName(this.#file)) ?? 0
+    if (this.#length > 0 && !isWhole(path.join(dir, jsonlFileName(this.#file)), this.#length)) this.#begin()
+  }
+
+  /** Appends the lines of one batch; answers the file and the length that now holds them. Rejects with `disk_failed`. */
+  async append(lines: Buffer): Promise<{ readonly name: string; readonly length: number }> {
+    if (this.#length >= this.#fileBytesMax) {
+      await this.close()
+      this.#begin()
+    }
+    const name = jsonlFileName(this.#file)
+    try {
+      this.#handle ??= await fs.promises.open(path.join(this.#dir, name), fs.constants.O_RDWR | fs.constants.O_CREAT)
+      for (let written = 0; written < lines.length;) {
+        const { bytesWritten } = await this.#handle.write(lines, written, lines.length - written, this.#length + written)
+        written += bytesWritten
+      }
+      await this.#handle.datasync()
+    } catch (error) {
+      throw sinkError(name, error)
+    }
+    this.#length += lines.length
+    return { name, length: this.#length }
+  }
+
+  async close(): Promise<void> {
+    await this.#handle?.close()
+    this.#handle = undefined
+  }
+
+  #begin(): void {
+    this.#file += 1
+    this.#length = 0
+  }
+}
+
+function isWhole(file: string, length: number): boolean {
+  return fs.existsSync(file) && fs.statSync(file).size === length
+}
+
+const NEW_LINKS = Buffer.from(',"newLinks":')
+const END = Buffer.from('}\n')
+
+/** Closes the records of a batch: `newLinks` is added where there were links. An empty line is no record. */
+export function joinLines(records: readonly { readonly line: Uint8Array; readonly newLinks?: number }[]): Buffer {
+  const parts: Uint8Array[] = []
+  for (const { line, newLinks } of records) {
+    if (line.length === 0) continue
+    parts.push(line)
+    if (newLinks !== undefined) parts.push(NEW_LINKS, Buffer.from(String(newLinks)))
+    parts.push(END)
+  }
+  return Buffer.concat(parts)
+}

@@ -1,0 +1,81 @@
+/** What a user can get wrong on the command line: each has its code, one clear line and its exit code, and makes nothing. */
+import fs from 'node:fs'
+import os from 'node:os'
+import path from 'node:path'
+import { afterAll, describe, expect, it } from 'vitest'
+import { run, cliPath, sluice } from '../support/processes.ts'
+
+const dir = fs.mkdtempSync(path.join(os.tmpdir(), 'sluice-bad-'))
+afterAll(() => fs.rmSync(dir, { recursive: true }))
+const crawlDir = path.join(dir, 'crawl')
+const seed = 'http://127.0.0.1:9/'
+
+const usage: readonly (readonly [string, readonly string[], RegExp])[] = [
+  ['an unknown command, with the nearest', ['crwl', seed], /^usage: unknown command 'crwl' \(did you mean crawl\?\)$/],
+  ['an unknown option, with the nearest', ['crawl', seed, '--dely', '1s'], /^bad_option: unknown option '--dely' \(did you mean --delay\?\)$/],
+  ['an option of a later step', ['crawl', seed, '--listen', '80'], /^bad_option: unknown option '--listen'/],
+  ['an option without its value', ['crawl', seed, '--delay'], /^bad_option: option '--delay <DURATION>' argument missing$/],
+  ['a duration that is none', ['crawl', seed, '--delay', 'soon'], /^bad_option: --delay: expected a duration such as 500ms.*, given "soon"$/],
+  ['a negative duration', ['crawl', seed, '--delay', '-1s'], /^bad_option: --delay: expected a duration.*given "-1s"$/],
+  ['a number that is none', ['crawl', seed, '--max-pages', 'ten'], /^bad_option: --max-pages: expected a whole number, given "ten"$/],
+  ['a number out of its range', ['crawl', seed, '--max-pages', '0'], /^bad_option: --max-pages: expected a whole number from 1 to \d+, given "0"$/],
+  ['a size that is none', ['crawl', seed, '--max-body', '1 apple'], /^bad_option: --max-body: expected a size such as 250KB/],
+  ['a choice that is none', ['crawl', seed, '--scope', 'world'], /^bad_option: --scope: expected .*\(host, domain, any\), given "world"$/],
+  ['a format of a later step', ['crawl', seed, '--format', 'jsonl,parquet'], /^bad_option: --format: .*\(jsonl, warc\), given "parquet"$/],
+  ['a progress mode that is none', ['crawl', seed, '--progress', 'loud'], /^bad_option: --progress: .*\(auto, plain, json, none\), given "loud"$/],
+  ['a regular expression that is none', ['crawl', seed, '--include', '('], /^bad_option: --include: expected a regular expression, given "\("$/],
+  ['a limit that contradicts itself', ['crawl', seed, '--concurrency', '4:8:2'], /^bad_option: --concurrency: expected .*FLOOR <= START <= CEILING, given "4:8:2"$/],
+  ['an address range that is none', ['crawl', seed, '--allow-address', '10.0.0.0/40'], /^bad_option: --allow-address: expected an address range.*given "10.0.0.0\/40"$/],
+  ['a host without an address', ['crawl', seed, '--resolve', 'a.test'], /^bad_option: --resolve: expected HOST=IP, given/],
+  ['a hosts file that is not there', ['crawl', seed, '--resolve', `@${dir}/none`], /^file_unreadable: --resolve: .*ENOENT/],
+  ['an authority file that is not there', ['crawl', seed, '--ca', `${dir}/none`], /^file_unreadable: --ca: .*ENOENT/],
+  ['an extractor that is not there', ['crawl', seed, '--extract', `${dir}/none.js`], /^extractor_unloadable: --extract: .*ENOENT/],
+  ['a seed file that is not there', ['crawl', '--seeds', `${dir}/none`], /^seeds_unreadable: --seeds: expected a text file of URLs.*ENOENT/],
+  ['a seed file that is a directory', ['crawl', '--seeds', dir], /^seeds_unreadable: --seeds: .*it is a directory$/],
+  ['no seeds for a new crawl', ['crawl'], /^usage: nothing to crawl: give URLs or --seeds FILE/],
+  ['a malformed seed alone', ['crawl', 'http://['], /^bad_url: URL: expected an http or https URL, given "http:\/\/\["$/],
+  ['a seed without a scheme, with a guess', ['crawl', 'example.com'], /^bad_url: .*given "example.com" \(did you mean https:\/\/example.com\/\?\)$/],
+  ['no host to exclude', ['exclude'], /^usage: missing required argument 'HOST'$/],
+  ['a host to exclude that is none', ['exclude', 'a b'], /^usage: HOST: expected a host name such as example.com, given "a b"$/],
+  ['an export format of a later step', ['export', '--format', 'parquet'], /^bad_option: --format: .*\(jsonl, csv\), given "parquet"$/],
+  ['a URL to inspect that is none', ['inspect', 'url', 'mailto:a@b.test'], /^bad_url: not an http or https URL/],
+  ['nothing to inspect', ['inspect', 'page'], /^usage: FILE\|URL: expected a file, a URL, or -/],
+  ['a document that is not there', ['inspect', 'page', `${dir}/none.html`], /^file_unreadable: FILE: expected a document.*ENOENT/],
+  ['a base that is none', ['inspect', 'page', '-', '--base', 'nowhere'], /^bad_option: --base: expected an http or https URL, given "nowhere"$/],
+]
+
+const takesDir = new Set(['crawl', 'export', 'exclude'])
+
+describe('the command line', () => {
+  it.each(usage)('answers %s in one line, with exit code 2, and makes no directory', async (_, args, line) => {
+    const command = sluice([...args, ...(takesDir.has(args[0]!) ? ['--dir', crawlDir] : [])])
+    expect(await command.ended).toEqual({ code: 2, signal: null })
+    expect(command.output.stdout).toBe('')
+    expect(command.output.stderr).toMatch(/^sluice: [^\n]+\n$/)
+    expect(command.output.stderr.slice('sluice: '.length, -1)).toMatch(line)
+    expect(fs.existsSync(crawlDir)).toBe(false)
+  })
+
+  it.each([['status'], ['export'], ['exclude', 'a.test']])('answers %s of a directory without a crawl with no_crawl and exit code 4, and makes nothing', async (...args) => {
+    const command = sluice([...args, '--dir', crawlDir])
+    expect(await command.ended).toEqual({ code: 4, signal: null })
+    expect(command.output.stderr).toMatch(/^sluice: no_crawl: [^\n]+\n$/)
+    expect(fs.existsSync(crawlDir)).toBe(false)
+  })
+
+  it('shows a stack only with --verbose', async () => {
+    const verbose = sluice(['crawl', seed, '--delay', 'soon', '--verbose', '--dir', crawlDir])
+    await verbose.ended
+    expect(verbose.output.stderr).toMatch(/^sluice: bad_option: .*\n(.*\n)* +at /)
+  })
+
+  it('prints its help when it is called without a command, and its version when asked', async () => {
+    const help = run([cliPath])
+    expect(await help.ended).toEqual({ code: 0, signal: null })
+    expect(help.output.stdout).toMatch(/^Usage: sluice COMMAND\n/)
+    const version = sluice(['--version'])
+    await version.ended
+    const { version: expected } = JSON.parse(fs.readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as { version: string }
+    expect(version.output.stdout).toBe(`${expected}\n`)
+  })
+})

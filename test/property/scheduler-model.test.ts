@@ -1,0 +1,271 @@
+/**
+ * The scheduler against a model that knows nothing of heaps: a world of a few hosts, an in-memory frontier, a clock
+ * that a test moves, and random events in random order. The model remembers when each unit may be hit next, what is
+ * under way, and what has ended; it says what must never happen. At the end chance stops, every fetch succeeds, and
+ * time is moved only to where the scheduler says that something happens: then no URL may be left.
+ */
+import { expect, test } from 'vitest'
+import type { FailureCode } from '../../engine/core/errors.ts'
+import type { Random } from '../../engine/core/clock.ts'
+import type { QueuedUrl } from '../../engine/core/types.ts'
+import type { Host } from '../../engine/schedule/host.ts'
+import { Scheduler, type Lease } from '../../engine/schedule/scheduler.ts'
+import { MemoryFrontier } from '../support/memory-frontier.ts'
+import { integer, pick, withSeeds } from '../support/random.ts'
+import { TestClock, turn } from '../support/test-clock.ts'
+
+const CONNECTIONS = 12
+const names = Array.from({ length: 14 }, (_, i) => `h${String(i).padStart(2, '0')}.test`)
+const codes: readonly FailureCode[] = ['http_429', 'http_503', 'dns_failed', 'timeout', 'http_500', 'connection_closed', 'bad_http', 'connect_timeout']
+
+interface Change { readonly url: QueuedUrl; readonly notBeforeMs?: number }
+
+class World {
+  readonly clock = new TestClock()
+  readonly frontier = new MemoryFrontier()
+  readonly scheduler: Scheduler
+  readonly random: Random
+  readonly delayMs: number
+  readonly unitOfHost: (host: string) => string
+  isLookedUpLate = false
+  /** When each unit may be started next, by what was started on it. */
+  readonly unitFreeAtMs = new Map<string, number>()
+  readonly restUntilMs = new Map<string, number>()
+  readonly crawlDelayMs = new Map<string, number>()
+  readonly inFlight: Lease[] = []
+  readonly gated: Host[] = []
+  /** Received, and not stored: in a slot, or in the consumer's window. */
+  readonly received: QueuedUrl[] = []
+  changes: Change[] = []
+  /** Stored, and the scheduler was not told yet. */
+  stored: Change[] = []
+  grown: string[] = []
+  readonly underWay = new Set<number>()
+  readonly endedHosts = new Set<string>()
+  readonly outcomes = new Map<number, number>()
+  starts = 0
+
+  constructor(random: Random, seed: number) {
+    this.random = random
+    this.delayMs = pick(random, [0, 7, 100, 1_000])
+    const kind = pick(random, ['host', 'domain', 'late'] as const)
+    this.isLookedUpLate = kind === 'late'
+    this.unitOfHost = kind === 'host' ? (host) => host : (host) => `unit ${names.indexOf(host) % 3}`
+    this.scheduler = new Scheduler({
+      store: this.frontier, clock: this.clock, random,
+      options: { concurrency: pick(random, [{ start: 1, floor: 1, ceiling: 2 }, { start: 4, floor: 1, ceiling: 8 }]), delayMs: this.delayMs, retries: 2 },
+      hostsActiveMax: pick(random, [2, 3, 5, 100]),
+      onWork: () => {},
+      unitOf: (host) => this.isLookedUpLate
+        ? new Promise((resolve) => { this.clock.after(integer(random, 50), () => resolve(this.unitOfHost(host))) })
+        : this.unitOfHost(host),
+    })
+    for (const name of names.slice(0, integer(random, names.length))) this.frontier.add(name, 1 + integer(random, 20))
+    this.scheduler.open(seed % 2 === 0)
+  }
+
+  charge(host: Host): void {
+    const unit = this.unitOfHost(host.name)
+    const nowMs = this.clock.nowMs()
+    expect(nowMs, `two starts on ${unit}`).toBeGreaterThanOrEqual(this.unitFreeAtMs.get(unit) ?? 0)
+    expect(nowMs, `a start on ${host.name} while it rests`).toBeGreaterThanOrEqual(this.restUntilMs.get(host.name) ?? 0)
+    this.unitFreeAtMs.set(unit, nowMs + Math.max(this.delayMs, this.crawlDelayMs.get(host.name) ?? 0))
+  }
+
+  lease({ sequence, host }: QueuedUrl): void {
+    expect(this.underWay.has(sequence), `${sequence} of ${host} is handed out twice`).toBe(false)
+    expect(this.outcomes.has(sequence), `${sequence} of ${host} is handed out after its outcome`).toBe(false)
+    this.underWay.add(sequence)
+  }
+
+  dispatch(chanceOfGate: number): void {
+    while (this.inFlight.length + this.gated.length < CONNECTIONS) {
+      const candidate = this.scheduler.candidate()
+      if (candidate === undefined) return
+      const { host, url } = candidate
+      if (host.ended !== undefined) {
+        this.scheduler.take(candidate)
+        this.lease(url)
+        this.changes.push({ url })
+      } else if (this.random() < chanceOfGate) {
+        this.charge(host)
+        this.scheduler.setGate(host, true)
+        this.scheduler.spend(host)
+        this.gated.push(host)
+      } else if (this.random() < chanceOfGate) {
+        this.scheduler.take(candidate)
+        this.lease(url)
+        this.changes.push({ url })
+      } else {
+        this.start(candidate)
+      }
+    }
+  }
+
+  start(candidate: { host: Host; url: QueuedUrl }): void {
+    const { host, url } = candidate
+    expect(this.endedHosts.has(host.name), `a start on ${host.name} after its end`).toBe(false)
+    if (this.random() < 0.1) {
+      const crawlDelayMs = pick(this.random, [0, 50, 300])
+      this.scheduler.setCrawlDelay(host, crawlDelayMs)
+      this.crawlDelayMs.set(host.name, crawlDelayMs)
+    }
+    this.charge(host)
+    const isProbe = host.failures > 0
+    const lease = this.scheduler.start(candidate)
+    this.lease(url)
+    this.inFlight.push(lease)
+    this.starts += 1
+    const together = this.inFlight.filter((other) => other.host === host).length
+    expect(together, `in flight at ${host.name}`).toBeLessThanOrEqual(isProbe ? 1 : host.limiter.limit)
+    expect(host.limiter.inFlight).toBe(together)
+  }
+
+  finish(lease: Lease, end: 'ok' | 'back' | FailureCode): void {
+    this.inFlight.splice(this.inFlight.indexOf(lease), 1)
+    const { host, url } = lease
+    if (end === 'back') {
+      this.scheduler.giveBack(lease)
+      this.underWay.delete(url.sequence)
+      return
+    }
+    if (end === 'ok') {
+      expect(this.scheduler.release(lease, { ok: true })).toEqual({ kind: 'page' })
+      this.received.push(url)
+      return
+    }
+    const retryAfterMs = this.random() < 0.3 ? integer(this.random, 5_000) : 0
+    const ruling = this.scheduler.release(lease, { ok: false, code: end, retryAfterMs })
+    if (retryAfterMs > 0 && end !== 'bad_http') {
+      this.restUntilMs.set(host.name, Math.max(this.restUntilMs.get(host.name) ?? 0, this.clock.nowMs() + retryAfterMs))
+    }
+    this.noteMemory(host)
+    if (host.ended !== undefined) this.endedHosts.add(host.name)
+    if (ruling.kind === 'rest') this.underWay.delete(url.sequence)
+    else if (ruling.kind === 'retry') this.changes.push({ url, notBeforeMs: this.clock.wallMs() + ruling.waitMs })
+    else this.changes.push({ url })
+  }
+
+  /** As the crawl loop does: the end of a rest is stored with the host. */
+  noteMemory(host: Host): void {
+    this.frontier.note(host.name, {
+      notBeforeMs: this.clock.wallMs() + Math.max(0, host.restUntilMs - this.clock.nowMs()), crawlDelayMs: host.crawlDelayMs, limit: host.limiter.limit,
+    })
+  }
+
+  openGate(outcome: 'ok' | FailureCode): void {
+    const host = this.gated.shift()!
+    if (outcome !== 'ok') this.scheduler.failHost(host, { code: outcome, retryAfterMs: 0 }, host.startedAtMs)
+    if (host.ended !== undefined) this.endedHosts.add(host.name)
+    this.scheduler.setGate(host, false)
+  }
+
+  /** What waited is in the store; the scheduler hears of it later, as between a transaction and its callback. */
+  commit(): void {
+    if (this.stored.length > 0) return
+    this.stored = this.changes
+    this.changes = []
+    for (const { url, notBeforeMs } of this.stored) {
+      if (notBeforeMs === undefined) this.frontier.end(url)
+      else this.frontier.defer(url, notBeforeMs)
+    }
+  }
+
+  committed(): void {
+    for (const { url, notBeforeMs } of this.stored) {
+      this.scheduler.settled(url.host, url.sequence)
+      this.underWay.delete(url.sequence)
+      if (notBeforeMs === undefined) this.outcomes.set(url.sequence, (this.outcomes.get(url.sequence) ?? 0) + 1)
+      else this.grown.push(url.host)
+    }
+    this.stored = []
+    for (const host of this.grown) this.scheduler.grow(host)
+    this.grown = []
+  }
+
+  step(): void {
+    const { random } = this
+    const roll = random()
+    if (roll < 0.25) this.dispatch(0.05)
+    else if (roll < 0.5 && this.inFlight.length > 0) this.finish(pick(random, this.inFlight), random() < 0.6 ? 'ok' : pick(random, ['back' as const, ...codes]))
+    else if (roll < 0.6 && this.received.length > 0) this.leaveSlot()
+    else if (roll < 0.66) this.commit()
+    else if (roll < 0.72) this.committed()
+    else if (roll < 0.76) this.grow(pick(random, names), 1 + integer(random, 12))
+    else if (roll < 0.8 && this.gated.length > 0) this.openGate(random() < 0.7 ? 'ok' : 'robots_unreachable')
+    else if (roll < 0.805) this.exclude(pick(random, names))
+    else if (roll < 0.82) this.clock.jumpWall(integer(random, 2_000) - 1_000)
+    else this.clock.advance(integer(random, 300))
+    this.check()
+  }
+
+  leaveSlot(): void {
+    const [url] = this.received.splice(integer(this.random, this.received.length), 1)
+    if (this.random() < 0.8) {
+      this.changes.push({ url: url! })
+      return
+    }
+    this.scheduler.giveBackUnstored(url!)
+    this.underWay.delete(url!.sequence)
+  }
+
+  grow(host: string, count: number): void {
+    this.frontier.add(host, count)
+    this.grown.push(host)
+  }
+
+  exclude(host: string): void {
+    this.scheduler.exclude(host)
+    if (this.frontier.host(host) !== undefined) this.frontier.note(host, { excluded: true })
+    this.endedHosts.add(host)
+  }
+
+  check(): void {
+    const { scheduler } = this
+    if (scheduler.isEmpty && this.grown.length === 0 && this.stored.length === 0) {
+      const idle = names.flatMap((name) => this.frontier.rowsOf(name)).filter(({ sequence }) => !this.underWay.has(sequence))
+      expect(idle, 'empty, though a URL waits in the store').toEqual([])
+    }
+  }
+
+  /** Chance has ended: time moves only to where the scheduler says that something happens. */
+  async drain(): Promise<void> {
+    for (let rounds = 0; rounds < 20_000; rounds++) {
+      await turn()
+      for (const lease of [...this.inFlight]) this.finish(lease, 'ok')
+      while (this.gated.length > 0) this.openGate('ok')
+      for (const url of this.received.splice(0)) this.changes.push({ url })
+      this.commit()
+      this.committed()
+      this.check()
+      this.dispatch(0)
+      if (this.inFlight.length + this.gated.length + this.changes.length > 0) continue
+      if (this.scheduler.isEmpty) return
+      const nextMs = Math.min(this.scheduler.nextAtMs() ?? Number.POSITIVE_INFINITY, this.clock.nextTimerAtMs ?? Number.POSITIVE_INFINITY)
+      expect(nextMs, 'nothing is empty and nothing will happen').toBeLessThan(Number.POSITIVE_INFINITY)
+      this.clock.advance(Math.max(0, nextMs - this.clock.nowMs()))
+    }
+    expect.unreachable('the crawl does not end')
+  }
+}
+
+test('over random events no unit is hit too soon, no limit is passed, no URL is leased twice, and none is forgotten', async () => {
+  let starts = 0
+  await withSeeds(150, async (random, seed) => {
+    const world = new World(random, seed)
+    for (let i = 0; i < 600; i++) {
+      world.step()
+      if (world.isLookedUpLate) await turn()
+    }
+    await world.drain()
+    starts += world.starts
+    expect(world.frontier.pending).toBe(0)
+    expect(world.scheduler.leasedCount).toBe(0)
+    expect([...world.outcomes.values()].filter((count) => count !== 1)).toEqual([])
+    // Nothing is left to do, so in the end nothing is left in memory.
+    world.clock.advance(2 * 60 * 60_000)
+    expect(world.scheduler.candidate()).toBeUndefined()
+    expect(world.scheduler.hostsCount).toBe(0)
+  })
+  expect(starts, 'fetches in all').toBeGreaterThan(process.env['SEED'] === undefined ? 10_000 : 0)
+})

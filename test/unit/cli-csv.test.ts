@@ -1,0 +1,102 @@
+import fc from 'fast-check'
+import fs from 'node:fs'
+import os from 'node:os'
+import path from 'node:path'
+import { afterAll, describe, expect, it } from 'vitest'
+import { csvHeader, csvRow } from '../../engine/cli/csv.ts'
+import { pageLines, runExport } from '../../engine/cli/export.ts'
+import type { PageRecord } from '../../engine/core/types.ts'
+
+const dir = fs.mkdtempSync(path.join(os.tmpdir(), 'sluice-export-'))
+afterAll(() => fs.rmSync(dir, { recursive: true }))
+
+/** RFC 4180, read by its grammar, apart from the code that writes it. */
+function parseCsv(text: string): string[][] {
+  const rows: string[][] = []
+  let at = 0
+  while (at < text.length) {
+    const row: string[] = []
+    for (;;) {
+      let value = ''
+      if (text[at] === '"') {
+        for (at++; ; at++) {
+          if (text[at] === undefined) throw new Error('a quote is not closed')
+          if (text[at] !== '"') value += text[at]
+          else if (text[at + 1] === '"') value += text[at++]
+          else break
+        }
+        at++
+      } else {
+        const end = at + /^[^,"\r\n]*/.exec(text.slice(at))![0].length
+        value = text.slice(at, end)
+        at = end
+      }
+      row.push(value)
+      if (text[at] !== ',') break
+      at++
+    }
+    if (text.slice(at, at + 2) !== '\r\n') throw new Error(`a row ends with ${JSON.stringify(text.slice(at, at + 5))}`)
+    at += 2
+    rows.push(row)
+  }
+  return rows
+}
+
+const text = fc.oneof(fc.string(), fc.constantFrom('', ',', '"', '""', 'a\r\nb', '=1+1', 'a,"b"', '\n'))
+const record: fc.Arbitrary<PageRecord> = fc.record({
+  url: fc.webUrl(), outcome: fc.constantFrom('ok', 'failed'), fetchedAt: fc.constant('2026-01-01T00:00:00.000Z'), depth: fc.nat(), attempts: fc.nat(),
+  title: text, lang: text, etag: text, record: fc.jsonValue(), truncated: fc.constant(true as const), robots: fc.record({ noindex: fc.constant(true as const) }),
+  tls: fc.record({ version: text, cipher: text, resumed: fc.boolean() }),
+}, { requiredKeys: ['url', 'outcome', 'fetchedAt', 'depth', 'attempts'] })
+
+describe('a CSV export', () => {
+  it('reads back as the texts that were written, whatever they hold, formulas included', () => {
+    const [names] = parseCsv(csvHeader)
+    fc.assert(fc.property(fc.array(record), (records) => {
+      const rows = parseCsv(csvHeader + records.map(csvRow).join('')).slice(1)
+      expect(rows.map((row) => row.length)).toEqual(records.map(() => names!.length))
+      for (const [index, page] of records.entries()) {
+        const cells = Object.fromEntries(names!.map((name, column) => [name, rows[index]![column]!]))
+        expect(cells).toMatchObject({
+          url: page.url, title: page.title ?? '', etag: page.etag ?? '', depth: String(page.depth), truncated: page.truncated === true ? 'true' : '',
+          noindex: page.robots?.noindex === true ? 'true' : '', tlsVersion: page.tls?.version ?? '', tlsResumed: page.tls === undefined ? '' : String(page.tls.resumed),
+          record: page.record === undefined ? '' : JSON.stringify(page.record),
+        })
+      }
+    }))
+  })
+
+  it('has its columns in a fixed order', () => {
+    expect(csvHeader).toBe('url,redirectTo,redirectedFrom,status,outcome,code,fetchedAt,depth,referrer,attempts,contentType,charset,bytes,wireBytes,truncated,title,lang,canonical,noindex,nofollow,links,newLinks,hash,needsJs,etag,lastModified,ip,tlsVersion,tlsCipher,tlsResumed,dnsMs,connectMs,tlsMs,ttfbMs,totalMs,parseMs,warcFile,warcOffset,record\r\n')
+  })
+})
+
+describe('an export', () => {
+  function crawlDir(files: Readonly<Record<string, string>>): string {
+    const made = fs.mkdtempSync(path.join(dir, 'crawl-'))
+    for (const [name, content] of Object.entries(files)) fs.writeFileSync(path.join(made, name), content)
+    return made
+  }
+
+  async function linesOf(files: Readonly<Record<string, string>>): Promise<string> {
+    const blocks: Buffer[] = []
+    for await (const block of pageLines(crawlDir(files))) blocks.push(block)
+    return Buffer.concat(blocks).toString()
+  }
+
+  it('holds the whole lines of all files in their order, and no line that is still being written', async () => {
+    expect(await linesOf({ 'pages-000002.jsonl': '{"c":3}\n{"d":4', 'pages-000001.jsonl': '{"a":1}\n{"b":2}\n', 'records-000001.jsonl': '{"no":1}\n', 'pages-000003.jsonl': '' })).toBe('{"a":1}\n{"b":2}\n{"c":3}\n')
+  })
+
+  it('keeps lines that are longer than what is read at once', async () => {
+    const long = `${JSON.stringify({ record: 'x'.repeat(700_000) })}\n`
+    expect(await linesOf({ 'pages-000001.jsonl': `{"a":1}\n${long}{"b":2}\n` })).toBe(`{"a":1}\n${long}{"b":2}\n`)
+  })
+
+  it('of a directory without a crawl is refused with no_crawl, and makes nothing', async () => {
+    const empty = crawlDir({})
+    await expect(runExport({ dir: empty, format: 'csv' })).rejects.toMatchObject({ code: 'no_crawl', exitCode: 4 })
+    await expect(runExport({ dir: path.join(empty, 'none'), format: 'csv' })).rejects.toMatchObject({ code: 'no_crawl' })
+    expect(fs.readdirSync(empty)).toEqual([])
+  })
+})

@@ -1,0 +1,116 @@
+import fc from 'fast-check'
+import fs from 'node:fs'
+import os from 'node:os'
+import path from 'node:path'
+import { Readable } from 'node:stream'
+import { afterAll, describe, expect, it } from 'vitest'
+import { answerLines, type Answer } from '../../engine/cli/batch.ts'
+import { textOf } from '../../engine/cli/inspect.ts'
+import { documentOf, inspectDocument } from '../../engine/cli/inspect-page.ts'
+import { inspectUrl } from '../../engine/cli/inspect-url.ts'
+
+const dir = fs.mkdtempSync(path.join(os.tmpdir(), 'sluice-inspect-'))
+afterAll(() => fs.rmSync(dir, { recursive: true }))
+
+describe('inspect url', () => {
+  it.each([
+    [{ url: 'HTTP://WWW.Example.co.uk.:80/%7ea?#x' }, { url: 'http://www.example.co.uk./%7ea?', key: 'http://www.example.co.uk/~a', host: 'www.example.co.uk', domain: 'example.co.uk' }],
+    [{ url: ' ../b ', base: 'https://a.test:8443/x/y/z' }, { url: 'https://a.test:8443/x/b', key: 'https://a.test:8443/x/b', host: 'a.test', domain: 'a.test' }],
+    [{ url: 'http://[::1]/' }, { url: 'http://[::1]/', key: 'http://[::1]/', host: '[::1]', domain: '[::1]' }],
+  ])('answers URL, key, host and domain of %o', (args, answer) => {
+    expect(inspectUrl(args)).toEqual(answer)
+  })
+
+  it.each([
+    [{ url: 'mailto:a@b.test' }, /not an http or https URL/], [{ url: 'b' }, /not an http or https URL/], [{}, /as url/], [{ url: 'http://a/', base: 7 }, /as base/],
+    [{ url: '/a', base: 'nowhere' }, /the base/], [{ url: `http://a/${'x'.repeat(9_000)}` }, /longer than 8000 bytes/],
+  ])('answers what is wrong with %o', (args, error) => {
+    expect(inspectUrl(args)).toEqual({ error: expect.stringMatching(error) })
+  })
+})
+
+describe('inspect page', () => {
+  const html = `<!doctype html><html lang="de"><head><meta charset="utf-8"><title> Ein  Titel </title><base href="/b/">
+    <link rel="canonical" href="c"><link rel="next" href="n"><meta name="robots" content="noindex, NOFOLLOW">
+    <meta http-equiv="refresh" content="5; url=later"></head>
+    <body><a href="x#frag" rel="nofollow">x</a><a href="mailto:m@a.test">m</a><a name="none">n</a><map><area href="https://other.test/"></map>ü</body></html>`
+
+  it('answers what the engine reads, in the documented shape', async () => {
+    expect(await inspectDocument(documentOf({ html, base: 'https://a.test/p' }))).toEqual({
+      charset: 'utf-8', charsetFrom: 'header', title: 'Ein Titel', lang: 'de', base: 'https://a.test/b/', canonical: 'https://a.test/b/c',
+      robots: { noindex: true, nofollow: true }, refresh: { delaySeconds: 5, url: 'https://a.test/b/later' }, text: expect.any(Number), needsJs: false,
+      links: [
+        { url: 'https://a.test/b/n', element: 'link', rel: 'next' },
+        { url: 'https://a.test/b/later', element: 'meta' },
+        { url: 'https://a.test/b/x', element: 'a', rel: 'nofollow' },
+        { url: 'https://other.test/', element: 'area' },
+      ],
+      counts: { link: 1, meta: 1, a: 1, area: 1 },
+    })
+  })
+
+  it('leaves out what a document does not have', async () => {
+    expect(await inspectDocument(documentOf({ html: '<p>text' }))).toEqual({
+      charset: 'utf-8', charsetFrom: 'header', base: 'https://base.invalid/', robots: {}, text: 4, needsJs: false, links: [], counts: {},
+    })
+  })
+
+  it('reads bytes by their own charset, and a text of JSON as what it is', async () => {
+    const bytes = Buffer.from('<meta charset="windows-1251"><title>\xcf\xf0\xe8\xe2\xe5\xf2</title>', 'latin1')
+    expect(await inspectDocument(documentOf({ base64: bytes.toString('base64') }))).toMatchObject({ charset: 'windows-1251', charsetFrom: 'meta', title: 'Привет' })
+    expect(await inspectDocument(documentOf({ html: '<meta charset="windows-1251"><title>Привет</title>' }))).toMatchObject({ charset: 'utf-8', title: 'Привет' })
+    expect(await inspectDocument(documentOf({ base64: bytes.toString('base64'), contentType: 'text/html; charset=koi8-r' }))).toMatchObject({ charset: 'koi8-r', charsetFrom: 'header' })
+  })
+
+  it('reads a file, and says which one it cannot', async () => {
+    const file = path.join(dir, 'page.html')
+    fs.writeFileSync(file, html)
+    expect(await inspectDocument(documentOf({ file }))).toMatchObject({ title: 'Ein Titel', charsetFrom: 'meta' })
+    expect(() => documentOf({ file: `${file}.not` })).toThrow(expect.objectContaining({ code: 'file_unreadable', message: expect.stringContaining(`${file}.not`) }))
+  })
+
+  it('notices a page that is built in the browser', async () => {
+    expect(await inspectDocument(documentOf({ html: '<body><div id="root"></div><script src="/app.js"></script>' }))).toMatchObject({ needsJs: true })
+  })
+
+  it.each([[{}], [{ html: 'a', base64: 'b' }], [{ html: 7 }], [{ html: 'a', base: 7 }], [{ html: 'a', base: 'nowhere' }]])('refuses %o', (args) => {
+    expect(() => documentOf(args as Answer)).toThrow(expect.objectContaining({ exitCode: 2 }))
+  })
+
+  it('is shown to people one fact and one link a line', async () => {
+    const lines = textOf(await inspectDocument(documentOf({ html, base: 'https://a.test/p' }))).split('\n')
+    expect(lines).toContain('title: Ein Titel')
+    expect(lines).toContain('links: 4')
+    expect(lines).toContain('  a      https://a.test/b/x [nofollow]')
+  })
+})
+
+describe('a batch', () => {
+  async function answers(chunks: readonly string[]): Promise<unknown[]> {
+    const lines: string[] = []
+    await answerLines(Readable.from(chunks.map((chunk) => Buffer.from(chunk))), async (line) => { lines.push(line) }, (args) => {
+      if (args['throw'] === true) throw new Error('thrown\nin two lines')
+      return args
+    })
+    return lines.map((line) => {
+      expect(line.indexOf('\n')).toBe(line.length - 1)
+      return JSON.parse(line) as unknown
+    })
+  }
+
+  it('answers every line in its order, however the bytes are cut', async () => {
+    await fc.assert(fc.asyncProperty(fc.array(fc.record({ url: fc.string() })), fc.integer({ min: 1, max: 30 }), async (args, charsMax) => {
+      const text = args.map((each) => `${JSON.stringify(each)}\n`).join('')
+      const chunks = Array.from({ length: Math.ceil(text.length / charsMax) }, (_, index) => text.slice(index * charsMax, (index + 1) * charsMax))
+      fc.pre(!/[\uD800-\uDFFF]/.test(text))
+      expect(await answers(chunks)).toEqual(args)
+    }))
+  })
+
+  it('has an answer for a line that is no JSON, no object, or fails, and goes on', async () => {
+    expect(await answers(['{"a":1}\n\nnot json\n[1]\nnull\n{"throw":true}\n{"b":2}'])).toEqual([
+      { a: 1 }, { error: expect.stringMatching(/JSON/) }, { error: 'expected a JSON object of arguments' }, { error: 'expected a JSON object of arguments' },
+      { error: 'thrown in two lines' }, { b: 2 },
+    ])
+  })
+})
