@@ -172,7 +172,7 @@ export class CrawlLoop {
     while (blockedOn === 'nothing') {
       const candidate = scheduler.candidate()
       if (candidate === undefined) {
-        blockedOn = scheduler.isEmpty ? 'idle' : 'politeness'
+        blockedOn = this.#starvedOf(run)
         break
       }
       this.#fetches.begin(run, candidate)
@@ -193,6 +193,13 @@ export class CrawlLoop {
     if (budget.waiting > 0) return 'body_bytes'
     if (this.inFlight >= options.connections) return 'connections'
     return run.hasRoom ? 'nothing' : 'limit'
+  }
+
+  /** Why there is no URL to start, although there would be room. */
+  #starvedOf(run: Run<Settled>): BlockedOn {
+    if (!this.#parts.scheduler.isEmpty) return 'politeness'
+    // Links enter the frontier when their page is acknowledged: the consumer may hold all that is left to find.
+    return this.#isDrained && (run.window?.size ?? 0) > 0 ? 'consumer' : 'idle'
   }
 
   #decideEnd(run: Run<Settled>): void {

@@ -14,7 +14,8 @@
  * have bound: a start asks it for the nonce and gives up when it is not its own.
  *
  * A socket's path may have about 100 bytes; in a deeper directory it is reached through a short symbolic link, which
- * exists only while it is bound or connected.
+ * exists only while it is bound or connected. Binding always goes through a link: Node removes the path that it bound
+ * when a server closes, and a start that lost must not remove the winner's socket.
  */
 import * as crypto from 'node:crypto'
 import * as fs from 'node:fs'
@@ -60,7 +61,7 @@ export class DirLock {
 
   /** Begins to listen; false when the path is taken. */
   async listen(): Promise<boolean> {
-    const bound = await viaShortPath(this.#dir, (socket) => listening(this.#server, socket))
+    const bound = await viaLink(this.#dir, (socket) => listening(this.#server, socket))
     if (bound) fs.chmodSync(path.join(this.#dir, SOCKET), 0o600)
     return bound
   }
@@ -203,11 +204,13 @@ function inUse(dir: string, owner: Owner | undefined): SluiceError {
 }
 
 function connectTo(dir: string): Promise<net.Socket | undefined> {
-  return viaShortPath(dir, (socket) => new Promise((resolve) => {
+  const connect = (socket: string): Promise<net.Socket | undefined> => new Promise((resolve) => {
     const connection = net.connect(socket)
     connection.once('connect', () => resolve(connection))
     connection.on('error', () => resolve(undefined))
-  }))
+  })
+  const direct = path.join(dir, SOCKET)
+  return isShort(direct) ? connect(direct) : viaLink(dir, connect)
 }
 
 /** False when the address is taken; rejects for any other reason. */
@@ -237,14 +240,18 @@ function ended(connection: net.Socket, waitMs: number): Promise<void> {
   })
 }
 
-async function viaShortPath<T>(dir: string, use: (socket: string) => Promise<T>): Promise<T> {
-  const direct = path.join(dir, SOCKET)
-  if (Buffer.byteLength(direct) <= PATH_BYTES_MAX) return use(direct)
-  const temporary = fs.mkdtempSync(path.join(os.tmpdir(), 'sl-'))
+function isShort(socket: string): boolean {
+  return Buffer.byteLength(socket) <= PATH_BYTES_MAX
+}
+
+/** The socket through a link to its directory, made there or, where that is too long, in the system's directory. */
+async function viaLink<T>(dir: string, use: (socket: string) => Promise<T>): Promise<T> {
+  const name = `.sl-${crypto.randomBytes(6).toString('hex')}`
+  const link = path.join(isShort(path.join(dir, name, SOCKET)) ? dir : os.tmpdir(), name)
+  fs.symlinkSync(dir, link)
   try {
-    fs.symlinkSync(dir, path.join(temporary, 'd'))
-    return await use(path.join(temporary, 'd', SOCKET))
+    return await use(path.join(link, SOCKET))
   } finally {
-    fs.rmSync(temporary, { recursive: true, force: true })
+    fs.unlinkSync(link)
   }
 }

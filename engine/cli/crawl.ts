@@ -25,6 +25,8 @@ export interface CrawlCommand {
   readonly run: RunLimitsGiven
   readonly progress: ProgressMode
   readonly verbose: boolean
+  /** What is crawled ends with this process, so there is nothing to go on with. */
+  readonly isDemonstration?: true
 }
 
 /** Exit code of a crawl that was stopped by a signal, with its state saved. */
@@ -42,8 +44,7 @@ export async function runCrawl(command: CrawlCommand): Promise<number> {
   const watch = new EngineWatch(reporter)
   const supervisor = supervisorOf(command, { dir, seeds, reporter, watch })
   const signalled = (): void => {
-    reporter.stopping()
-    supervisor.stop()
+    if (supervisor.stop()) reporter.stopping()
   }
   for (const signal of stopSignals) process.on(signal, signalled)
   // Whoever read the output has gone; the crawl itself goes on, and its records are in files.
@@ -140,7 +141,7 @@ function conclude(ending: Ending, { dir, reporter, watch, command }: Conclusion)
   const summary = ending.kind === 'ended' ? ending.summary : { ...sumsSoFar(reporter.stats, watch.opened?.counters), state: ending.kind, ...(error && { error }) }
   const failures = ending.kind === 'ended' ? ending.failures : reporter.failures
   // A store that could not be opened has no sums; programs get their last line all the same.
-  if (watch.opened !== undefined || command.progress === 'json') reporter.end({ dir, summary, failures, elapsedMs })
+  if (watch.opened !== undefined || command.progress === 'json') reporter.end({ dir, summary, failures, elapsedMs, canContinue: command.isDemonstration !== true })
   if (ending.kind === 'failed') return errorCodes[ending.code]
   if (summary.state === 'stopped') return exitStopped
   return summary.state === 'failed' ? errorCodes.internal : seedsExitCode(watch)

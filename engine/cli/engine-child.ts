@@ -81,8 +81,7 @@ async function live(start: StartMessage): Promise<void> {
   const limits = remainingLimits(resolveRunLimits(start.run), counters, start.baseline)
   const summary = await crawlOn(crawler, limits, !isSpent(limits))
   clearInterval(timer)
-  // The last snapshot first: it has what the summary leaves out. Closed before the end is told, so that all is stored.
-  await tell({ type: 'stats', stats: crawler.stats(), failures: failures() })
+  // Closed before the end is told, so that all is stored by then.
   await crawler.close()
   await tell({ type: 'ended', summary, failures: failures() })
   process.exit(0)

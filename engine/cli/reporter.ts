@@ -28,6 +28,7 @@ export class Reporter {
   readonly #dir: string
   readonly #startedAtMs: number
   readonly #rate = new PageRate()
+  #isStopping = false
   #seedLines = 0
   #seedsRejected = 0
   /** The latest that the engine said. */
@@ -89,7 +90,10 @@ export class Reporter {
     if (this.#mode === 'json') this.#json({ event: 'restart', reason: text, pauseMs })
   }
 
+  /** A signal came; the first is explained. */
   stopping(): void {
+    if (this.#isStopping) return
+    this.#isStopping = true
     this.#screen.errorLine('stopping: what was received is being stored; once more to stop at once')
   }
 

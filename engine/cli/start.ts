@@ -35,7 +35,7 @@ function demoCommand(web: SpawnedDemoWeb, dir: string): CrawlCommand {
       // Whatever lies outside is not the demonstration's.
       include: [String.raw`^https://[^/]+:${web.port}/`],
     },
-    run: {}, progress: 'auto', verbose: false,
+    run: {}, progress: 'auto', verbose: false, isDemonstration: true,
   }
 }
 

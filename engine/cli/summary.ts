@@ -12,6 +12,7 @@ export interface SummaryView {
   readonly summary: Summary
   readonly failures: FailureCounts
   readonly elapsedMs: number
+  readonly canContinue: boolean
 }
 
 /** Causes that are named; the rest are counted together. */
@@ -24,8 +25,8 @@ export function summaryLines(view: SummaryView): readonly string[] {
   if (summary.pages > 0) lines.push(`page records: ${path(dir)}/pages-*.jsonl, as CSV: sluice export --format csv --dir ${path(dir)}`)
   const causes = causesLine(view)
   if (causes !== undefined) lines.push(causes)
-  if (summary.parked > 0) lines.push(`parked: ${plural(summary.parked, 'URL')} may be asked for only later than --tail; the command below goes on with them`)
-  if (summary.pending > 0) lines.push(`to go on: sluice crawl --dir ${path(dir)}`)
+  if (view.canContinue && summary.parked > 0) lines.push(`parked: ${plural(summary.parked, 'URL')} may be asked for only later than --tail; the command below goes on with them`)
+  if (view.canContinue && summary.pending > 0) lines.push(`to go on: sluice crawl --dir ${path(dir)}`)
   lines.push(sumsLine(view))
   return lines
 }
@@ -34,6 +35,7 @@ function sumsLine({ summary, elapsedMs }: SummaryView): string {
   const parts = [`${plural(summary.pages, 'page')}`]
   // Only where it says something else: the crawl had pages before this run.
   if (summary.pagesThisRun !== summary.pages) parts.push(`${count(summary.pagesThisRun)} of them now`)
+  if (summary.excluded > 0) parts.push(`${count(summary.excluded)} not allowed`)
   parts.push(`${count(summary.failed)} failed`, `${count(summary.pending)} queued`, `${shortSize(summary.wireBytes)} received`)
   const speed = elapsedMs > 0 && summary.pagesThisRun > 0 ? ` (${rate(summary.pagesThisRun / elapsedMs * 1_000)})` : ''
   return `${summary.state}: ${parts.join(', ')}, in ${shortDuration(elapsedMs)}${speed}`

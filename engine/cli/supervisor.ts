@@ -22,6 +22,8 @@ import type { FailureCounts, RunBaseline, StartMessage, ToParent } from './messa
 const deathsMax = 5
 const deathsWindowMs = 10 * 60_000
 const pauseMsMin = 1_000
+/** Ctrl-C below `npm start` comes twice, from the terminal and from npm: signals this close together are one. */
+const signalsApartMs = 100
 /** What is left of the time to stop is for this process. */
 const stopGraceMs = limits.stopMsMax - 200
 
@@ -56,6 +58,7 @@ export class Supervisor {
   #isSeeded = false
   #baseline: { readonly pages: number; readonly wireBytes: number } | undefined
   #stops = 0
+  #stopAtMs = Number.NEGATIVE_INFINITY
   #endPause: () => void = () => undefined
   #cancelKill: () => void = () => undefined
   #deathsAtMs: number[] = []
@@ -78,9 +81,18 @@ export class Supervisor {
     }
   }
 
-  stop(): void {
+  /** Answers false for a signal that is the echo of the one before. */
+  stop(): boolean {
+    const nowMs = this.#options.clock.nowMs()
+    if (nowMs - this.#stopAtMs < signalsApartMs) return false
+    this.#stopAtMs = nowMs
     this.#stops += 1
     this.#endPause()
+    this.#stopEngine()
+    return true
+  }
+
+  #stopEngine(): void {
     if (this.#stops > 1) return this.#engine?.kill()
     this.#engine?.send({ type: 'stop' })
     this.#killLater()

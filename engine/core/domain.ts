@@ -6,8 +6,11 @@ import { parse } from 'tldts'
 
 const options = { extractHostname: false, validateHostname: false, allowPrivateDomains: true }
 
-/** `www.example.co.uk` gives `example.co.uk`. An IP literal, a suffix itself or a name of no known suffix gives the host. */
+/**
+ * `www.example.co.uk` gives `example.co.uk`. An IP literal and a suffix itself give the host. Under a top-level domain
+ * that the list does not know, that domain is the suffix (the list's own default rule, `*`).
+ */
 export function registrableDomainOf(host: string): string {
-  const { domain, isIcann, isPrivate, isIp } = parse(host, options)
-  return isIp === true || domain === null || (isIcann !== true && isPrivate !== true) ? host : domain
+  const { domain, isIp } = parse(host, options)
+  return isIp === true || domain === null ? host : domain
 }

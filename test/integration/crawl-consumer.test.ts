@@ -6,7 +6,7 @@ describe('a consumer', () => {
   let bed: CrawlBed
 
   beforeEach(async () => {
-    bed = await openBed({ hosts: 6, pagesPerHost: 60, sizeScale: 0.05, tls: false })
+    bed = await openBed({ hosts: 6, pagesPerHost: 120, sizeScale: 0.05, tls: false })
   })
   afterEach(() => bed.close())
 
@@ -20,12 +20,12 @@ describe('a consumer', () => {
     for await (const page of crawler.run()) {
       expect(page.url).toMatch(/^http:/)
       seen += 1
-      if (seen > 1) continue
+      if (seen !== 200) continue
       await blocked
       const { bounds, pages, inFlight } = crawler.stats()
       const bound = (name: string): { used: number; max: number } => bounds.find((each) => each.name === name)!
       expect(bound('pagesUnacked')).toMatchObject({ used: 256, max: 256 })
-      expect(pages).toBe(0)
+      expect(pages).toBeLessThan(200)
       expect(inFlight).toBeLessThanOrEqual(bound('connections').max)
     }
     expect(seen).toBe(bed.web.pages)

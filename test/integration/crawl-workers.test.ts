@@ -10,7 +10,7 @@ const faults = {
   exits: 'process.exit(1)',
   throws: "throw new Error('no')",
   'throws later, outside of the page': "setTimeout(() => { throw new Error('late') }, 0); await new Promise(() => {})",
-  'reaches its memory limit': 'const kept = []; for (;;) kept.push(Array.from({ length: 1e4 }, (_, i) => ({ i })))',
+  'reaches its memory limit': 'const kept = []; for (;;) kept.push(Array.from({ length: 1e5 }, (_, i) => ({ text: 'kept ' + i })))',
 } as const
 
 describe('a worker that dies on some pages', () => {
@@ -43,7 +43,7 @@ describe('a worker that dies on some pages', () => {
     expect(notOnce(records.map(({ url }) => url))).toEqual([])
     const bad = read.filter(poisoned)
     expect(bad.length, name).toBeGreaterThan(0)
-    for (const record of bad) expect(record).toMatchObject({ outcome: 'failed', code: expect.stringMatching(/^(extractor_failed|parse_crashed|parse_out_of_memory)$/) })
+    for (const record of bad) expect(record).toMatchObject({ outcome: 'failed', code: expect.stringMatching(/^(extractor_failed|parse_crashed|parse_out_of_memory|parse_timeout)$/) })
     for (const record of read.filter((each) => !poisoned(each))) expect(record).toMatchObject({ outcome: 'ok', record: { length: expect.any(Number) } })
     const warcs = (await readWarcs(bed.dir)).map(({ url }) => url)
     expect(notOnce(warcs)).toEqual([])

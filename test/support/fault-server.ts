@@ -92,6 +92,16 @@ const faults: Readonly<Record<string, Fault>> = {
   '/gzip-broken': (peer) => peer.answer(200, [typeHtml, 'Content-Encoding: gzip'], gzipSync(html).fill(0xff, 12, 30)),
   '/gzip-bomb': (peer) => peer.answer(200, [typeHtml, 'Content-Encoding: gzip'], gzipSync(Buffer.alloc(20 * 1_048_576))),
 
+  // By the first label of the host name: metadata, loop, unavailable, missing; under any other name it has one rule.
+  '/robots.txt': (peer) => {
+    switch (/^host: ([a-z]+)\./im.exec(peer.head)?.[1]) {
+      case 'metadata': return peer.answer(302, ['Location: http://169.254.169.254/robots.txt'])
+      case 'loop': return peer.answer(301, ['Location: /robots.txt'])
+      case 'unavailable': return peer.answer(503, ['Retry-After: 120'])
+      case 'missing': return peer.answer(404, [])
+      default: return peer.answer(200, ['Content-Type: text/plain', 'Cache-Control: max-age=600'], 'User-agent: *\nDisallow: /private/\n')
+    }
+  },
   '/image': (peer) => peer.answer(200, ['Content-Type: image/png'], png),
   '/image-missing': (peer) => peer.answer(404, ['Content-Type: image/png'], png.subarray(0, 100)),
   '/redirect-self': (peer) => peer.answer(302, ['Location: /redirect-self']),

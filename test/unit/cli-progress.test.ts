@@ -107,7 +107,7 @@ describe('the summary', () => {
   const summary = summaryWith({ state: 'stopped', pages: 2_400, pagesThisRun: 400, failed: 52, pending: 1_000, wireBytes: 3_221_225_472 })
 
   it('ends with the sums, and says before where the pages are, why some failed, and how to go on', () => {
-    expect(summaryLines({ dir: '/tmp/my crawl', summary, failures, elapsedMs: 40_000 })).toEqual([
+    expect(summaryLines({ dir: '/tmp/my crawl', summary, failures, elapsedMs: 40_000, canContinue: true })).toEqual([
       "page records: '/tmp/my crawl'/pages-*.jsonl, as CSV: sluice export --format csv --dir '/tmp/my crawl'",
       'failures: 40 dns_not_found (the host name does not exist), 8 timeout (the answer was not complete at the deadline), 2 parse_failed (the page could not be parsed), 2 for other reasons',
       "to go on: sluice crawl --dir '/tmp/my crawl'",
@@ -115,12 +115,17 @@ describe('the summary', () => {
     ])
   })
 
+  it('of a demonstration does not say how to go on, since its web is gone', () => {
+    const lines = summaryLines({ dir: 'd', summary: { ...summary, parked: 3 }, failures, elapsedMs: 40_000, canContinue: false })
+    expect(lines.filter((line) => /go on/.test(line))).toEqual([])
+  })
+
   it('of a crawl with nothing to tell is one line', () => {
-    expect(summaryLines({ dir: 'd', summary: summaryWith(), failures: { byCode: {}, seeds: 0 }, elapsedMs: 0 })).toEqual(['complete: 0 pages, 0 failed, 0 queued, 0 B received, in 0.0s'])
+    expect(summaryLines({ dir: 'd', summary: summaryWith(), failures: { byCode: {}, seeds: 0 }, elapsedMs: 0, canContinue: true })).toEqual(['complete: 0 pages, 0 failed, 0 queued, 0 B received, in 0.0s'])
   })
 
   it('for programs is one object that begins with its event and state', () => {
-    const json = summaryJson({ dir: 'd', summary, failures, elapsedMs: 40_000 })
+    const json = summaryJson({ dir: 'd', summary, failures, elapsedMs: 40_000, canContinue: true })
     expect(json).toMatch(/^\{"event":"summary","state":"stopped","pages":2400,"failed":52,"queued":1000,/)
     expect(JSON.parse(json)).toMatchObject({ pagesThisRun: 400, dir: 'd', elapsedMs: 40_000, failures: failures.byCode })
   })

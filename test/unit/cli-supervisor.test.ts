@@ -174,12 +174,16 @@ describe('the supervisor', () => {
   })
 
   it('asks once, kills at the second signal, and calls it stopped', async () => {
-    const { engine, ending, supervisor } = rig()
+    const { clock, engine, ending, supervisor } = rig()
     engine().opened()
-    supervisor.stop()
+    expect(supervisor.stop()).toBe(true)
     expect(engine().received.at(-1)).toEqual({ type: 'stop' })
+    clock.advance(99)
+    // Ctrl-C below npm comes twice.
+    expect(supervisor.stop()).toBe(false)
     expect(engine().kills).toBe(0)
-    supervisor.stop()
+    clock.advance(1)
+    expect(supervisor.stop()).toBe(true)
     expect(engine().kills).toBe(1)
     expect(await ending).toEqual({ kind: 'stopped' })
   })
