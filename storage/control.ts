@@ -204,13 +204,16 @@ function inUse(dir: string, owner: Owner | undefined): SluiceError {
 }
 
 function connectTo(dir: string): Promise<net.Socket | undefined> {
-  const connect = (socket: string): Promise<net.Socket | undefined> => new Promise((resolve) => {
+  const direct = path.join(dir, SOCKET)
+  return isShort(direct) ? connected(direct) : viaLink(dir, connected)
+}
+
+function connected(socket: string): Promise<net.Socket | undefined> {
+  return new Promise((resolve) => {
     const connection = net.connect(socket)
     connection.once('connect', () => resolve(connection))
     connection.on('error', () => resolve(undefined))
   })
-  const direct = path.join(dir, SOCKET)
-  return isShort(direct) ? connect(direct) : viaLink(dir, connect)
 }
 
 /** False when the address is taken; rejects for any other reason. */

@@ -156,7 +156,6 @@ class ExchangeHandler implements ResponseHandler {
     if (this.#settled) return false
     this.#settled = true
     this.#of.means.deadline.onStop(undefined)
-    this.#stopWaiting?.()
     return true
   }
 

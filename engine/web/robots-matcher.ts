@@ -3,11 +3,13 @@
  * our group alone, under `User-agent: *`: which group is ours is decided where the file is read (robots-parser loses
  * groups that a Sitemap line interrupts, and does not know a full user agent). Main thread.
  *
- * Three things are done for it, since it compares as written. Escapes of unreserved characters are decoded in patterns
- * and in URLs (RFC 9309 section 2.2.2). The characters `*` and `$` of a URL are escaped, so that they meet the `%2A` and
- * `%24` of a pattern, and so is a `$` of a pattern that does not end it (section 2.2.3); a run of `*` becomes one, which
- * says the same and costs less. And it is asked about the path
- * under an origin of our own, because it answers nothing for a URL of another origin than that of the file.
+ * What is done for it, since it compares as written:
+ *   - escapes of unreserved characters are decoded, in patterns and in URLs (RFC 9309 section 2.2.2);
+ *   - `*` and `$` of a URL are escaped, so that they meet the `%2A` and `%24` of a pattern, and so is a `$` that does not
+ *     end its pattern (section 2.2.3);
+ *   - a run of `*` becomes one, which says the same and costs less;
+ *   - it is asked about the path under an origin of our own: of a URL of another origin than the file's it says nothing.
+ * So all 887 cases of the corpus that the RFC decides come out as they should, given the right group.
  *
  * Its work for a pattern with wildcards is pattern x path: rules made on purpose, within the 500 KiB that are read,
  * took 21 s for one URL (measured). So beyond a bound on that product a URL is denied unasked. Of 1,367 real files

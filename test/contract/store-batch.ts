@@ -11,7 +11,7 @@ export function emptyBatch(parts: Partial<CommitBatch> = {}): CommitBatch {
 
 export function newUrl(text: string, parts: Partial<NewUrl> = {}): NewUrl {
   const url = new URL(text)
-  return { url: url.href, host: hostOf(url), fingerprint: fingerprintOf(urlKey(url)), depth: 0, priority: 0, ...parts }
+  return { url: url.href, host: hostOf(url), fingerprint: new Uint8Array(fingerprintOf(urlKey(url))), depth: 0, priority: 0, ...parts }
 }
 
 export function linkList(urls: readonly string[], options: { redirect?: boolean; hashOf?: (host: string) => Uint8Array } = {}): LinkList {

@@ -18,7 +18,7 @@ const usage: readonly (readonly [string, readonly string[], RegExp])[] = [
   ['a duration that is none', ['crawl', seed, '--delay', 'soon'], /^bad_option: --delay: expected a duration such as 500ms.*, given "soon"$/],
   ['a negative duration', ['crawl', seed, '--delay', '-1s'], /^bad_option: --delay: expected a duration.*given "-1s"$/],
   ['a number that is none', ['crawl', seed, '--max-pages', 'ten'], /^bad_option: --max-pages: expected a whole number, given "ten"$/],
-  ['a number out of its range', ['crawl', seed, '--max-pages', '0'], /^bad_option: --max-pages: expected a whole number from 1 to \d+, given "0"$/],
+  ['a number out of its range', ['crawl', seed, '--max-pages', '0'], /^bad_option: --max-pages: expected a whole number from 1 to \S+, given "0"$/],
   ['a size that is none', ['crawl', seed, '--max-body', '1 apple'], /^bad_option: --max-body: expected a size such as 250KB/],
   ['a choice that is none', ['crawl', seed, '--scope', 'world'], /^bad_option: --scope: expected .*\(host, domain, any\), given "world"$/],
   ['a format of a later step', ['crawl', seed, '--format', 'jsonl,parquet'], /^bad_option: --format: .*\(jsonl, warc\), given "parquet"$/],
@@ -48,7 +48,7 @@ const takesDir = new Set(['crawl', 'export', 'exclude'])
 
 describe('the command line', () => {
   it.each(usage)('answers %s in one line, with exit code 2, and makes no directory', async (_, args, line) => {
-    const command = sluice([...args, ...(takesDir.has(args[0]!) ? ['--dir', crawlDir] : [])])
+    const command = sluice(takesDir.has(args[0]!) ? [args[0]!, '--dir', crawlDir, ...args.slice(1)] : args)
     expect(await command.ended).toEqual({ code: 2, signal: null })
     expect(command.output.stdout).toBe('')
     expect(command.output.stderr).toMatch(/^sluice: [^\n]+\n$/)
