@@ -114,12 +114,8 @@ export class CrawlLoop {
 
   /** A batch is stored: its leases end, its hosts may have more to do. */
   readonly committed = (batch: CommitBatch, result: CommitResult): void => {
-    const { scheduler, known } = this.#parts
-    for (const { url, links } of batch.ended) {
-      for (let i = 0; i < links.count; i++) known.add(links.fingerprint(i))
-      scheduler.settled(url.host, url.sequence)
-    }
-    for (const { url } of batch.deferred) scheduler.settled(url.host, url.sequence)
+    const { scheduler } = this.#parts
+    for (const { url } of [...batch.ended, ...batch.deferred]) scheduler.settled(url.host, url.sequence)
     for (const host of result.hostsGrown) scheduler.grow(host)
     this.#parses.stored(batch.warcLengths)
     this.wake()

@@ -24,8 +24,6 @@ export interface CrawlParts {
   readonly commits: CommitLoop
   readonly clock: Clock
   readonly options: CrawlOptions
-  /** Filled with every link of a stored page. */
-  readonly known: { add(fingerprint: Uint8Array): void }
   readonly events: {
     /** Somebody listens, so records must be made. */
     readonly areHeard: boolean

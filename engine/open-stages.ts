@@ -77,14 +77,14 @@ async function openAll(given: CrawlOptionsGiven, on: StageEvents, closers: Close
   const dir = resolve(resolveCrawlOptions(given).dir)
   const lock = await acquireDir(dir, { waitMs: limits.lockWaitMs })
   closers.push(() => lock.close())
-  const store = await openStore(dir)
+  const known = KnownTable.create()
+  const store = await openStore(dir, { known })
   closers.push(() => store.close())
   const before = store.options()
   const options = resolveCrawlOptions(given, before)
   store.setScope(options.scope, registrableDomainOf)
 
   const [clock, events] = [systemClock, new Events(dir)]
-  const known = KnownTable.create()
   const scopeTable = ScopeTable.create(limits.scopeNamesMax)
   for (const name of store.scope()) scopeTable.add(name)
   const pool = await openPool({ options, dir, store, known, scopeTable })
@@ -112,7 +112,7 @@ async function openAll(given: CrawlOptionsGiven, on: StageEvents, closers: Close
 
   await store.saveOptions(storedOptions(options))
   return {
-    parts: { store, scheduler, fetcher, budget, robots, pool, commits, clock, options, known, events },
+    parts: { store, scheduler, fetcher, budget, robots, pool, commits, clock, options, events },
     events, scopeTable, isContinued: Object.keys(before).length > 0,
     changedOptions: changesOf(before, options),
     onControl: (handler) => lock.onRequest(handler),

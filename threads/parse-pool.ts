@@ -62,6 +62,11 @@ export interface ParsePoolStats extends RingCounts {
 
 /** Deaths of workers and failures of turns, one after the other, without a page in hand: then the pages are charged, so that the crawl goes on. */
 const DEATHS_IN_A_ROW_MAX = 16
+/**
+ * Piscina tries require() on its file first. When a worker is ended while require() loads an ES module, Node 20 aborts
+ * the whole process ("IsGraphAsync must be used on an instantiated module", 1 in about 1,500 kills); import() does not.
+ */
+const WORKER_FLAGS = ['--no-experimental-require-module']
 /** One robots.txt for each host that is being opened, see the option `connections`. */
 const ROBOTS_QUEUED_MAX = 10_000
 
@@ -95,7 +100,7 @@ export class ParsePool {
     this.#pool = new Piscina({
       filename: workerPath(), name: 'turn', workerData,
       minThreads: threads, maxThreads: threads, idleTimeout: Number.POSITIVE_INFINITY, maxQueue: ROBOTS_QUEUED_MAX,
-      atomics: 'disabled', recordTiming: false,
+      atomics: 'disabled', recordTiming: false, execArgv: WORKER_FLAGS,
       resourceLimits: { maxOldGenerationSizeMb: options.heapMb ?? limits.workerHeapMb },
     })
     // A worker that dies without a task is replaced like any other; its exit is counted, its error has no page.

@@ -109,9 +109,9 @@ export class Clients {
     return connection
   }
 
-  /** Gives a connection back after its response, whole or not. It is kept when it can serve another request. */
-  release(connection: Connection, reusable: boolean): void {
-    if (!reusable || connection.socket.destroyed || this.#whenEmpty !== undefined) return connection.destroy()
+  /** Gives a connection back after its response. It is kept unless it was destroyed, by the exchange or by undici. */
+  release(connection: Connection): void {
+    if (connection.socket.destroyed) return
     const list = this.#idle.get(connection.origin)
     if (list === undefined) this.#idle.set(connection.origin, [connection])
     else list.push(connection)

@@ -49,17 +49,13 @@ export interface ConnectorOptions {
 export async function connect(target: Target, options: ConnectorOptions, deadline: Deadline): Promise<ConnectResult> {
   const verdict = options.guard.verdict(target.address)
   if (!verdict.allowed) return { ok: false, code: 'address_refused', detail: verdict.why }
-  return await new Promise((resolve) => {
+  const result = await new Promise<ConnectResult>((resolve) => {
     const { clock, guard } = options
     const startMs = clock.nowMs()
     let connectedMs: number | undefined
-    let settled = false
     const socket = open(target, options.trust)
     const settle = (result: ConnectResult): void => {
-      if (settled) return
-      settled = true
       cancelTimer()
-      deadline.onStop(undefined)
       if (!result.ok) socket.destroy()
       resolve(result)
     }
@@ -83,6 +79,8 @@ export async function connect(target: Target, options: ConnectorOptions, deadlin
     // The host, and not the URL, is to blame for a deadline that passes before there is a connection.
     deadline.onStop((stop) => settle({ ok: false, code: stop.code === 'timeout' ? 'connect_timeout' : 'aborted', detail: stop.detail }))
   })
+  deadline.onStop(undefined)
+  return result
 }
 
 function open({ secure, name, port, address, family }: Target, { context, insecure }: TlsTrust): net.Socket {

@@ -156,6 +156,7 @@ class ExchangeHandler implements ResponseHandler {
     if (this.#settled) return false
     this.#settled = true
     this.#of.means.deadline.onStop(undefined)
+    this.#stopWaiting?.()
     return true
   }
 

@@ -8,9 +8,9 @@
  *       +--> resolve --> connect --> add   +-- a kept connection was closed: once more, on a new one
  *
  * Measured, client CPU for a page of 100 KB, identity coding, server in another process on the same two cores, Node
- * 20.20, ranges of three rounds in one run: HTTP kept 0.14-0.21 ms, HTTPS kept 0.22-0.28 ms, a new HTTPS connection for
- * each page 1.9-2.2 ms. Beside it: undici's Agent 0.08-0.18, 0.18-0.24 and 1.9-2.4 ms (it throws the bodies away); bare
- * tls.connect, write, read, close 1.4-1.5 ms, of which 0.35 is Node making an object of the certificate's chain.
+ * 20.20, ranges of six rounds in two runs: HTTP kept 0.14-0.22 ms, HTTPS kept 0.18-0.29 ms, a new HTTPS connection for each
+ * page 1.9-2.2 ms. Beside it: undici's Agent 0.06-0.18, 0.18-0.25 and 1.9-2.4 ms (it throws the bodies away); bare
+ * tls.connect, write, read, close 1.4-1.6 ms, of which 0.35 is Node making an object of the certificate's chain.
  */
 import { setMaxListeners } from 'node:events'
 import * as zlib from 'node:zlib'
@@ -213,7 +213,7 @@ export class Fetcher {
   async #exchange(connection: Connection, flight: Flight): Promise<ExchangeEnd> {
     flight.fetchedAtMs = this.#clock.wallMs()
     const end = await exchange(connection, flight.request, { budget: this.#budget, clock: this.#clock, deadline: flight.deadline })
-    this.#clients.release(connection, end.kind === 'complete' && !end.truncated)
+    this.#clients.release(connection)
     return end
   }
 

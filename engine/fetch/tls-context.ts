@@ -6,6 +6,7 @@
  * its own is given again. Before Node 22.15 that list cannot be asked for whole, and what NODE_EXTRA_CA_CERTS adds is
  * then not in it.
  */
+import { X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import * as tls from 'node:tls'
 import { SluiceError } from '../core/errors.ts'
@@ -26,19 +27,18 @@ export interface TlsTrustOptions {
 export function createTlsTrust({ ca, insecure }: TlsTrustOptions): TlsTrust {
   if (ca === undefined) return { context: tls.createSecureContext(), insecure }
   try {
-    return { context: tls.createSecureContext({ ca: [...defaultAuthorities(), ...certificatesOf(readFileSync(ca, 'latin1'))] }), insecure }
+    return { context: tls.createSecureContext({ ca: authoritiesWith(readFileSync(ca, 'latin1')) }), insecure }
   } catch (cause) {
     throw new SluiceError('file_unreadable', `--ca ${ca}: ${(cause as Error).message}`, { cause })
   }
 }
 
-function defaultAuthorities(): readonly string[] {
+/** The authorities that Node trusts, and those in a PEM text. */
+export function authoritiesWith(pem: string): string[] {
+  const given = pem.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g)
+  if (given === null) throw new Error('there is no certificate in it')
+  // Read here, because Node passes over one that it cannot read, and nobody would know why nothing is trusted.
+  const read = given.map((certificate) => new X509Certificate(certificate).toString())
   const { getCACertificates } = tls as { getCACertificates?: (type: 'default') => readonly string[] }
-  return getCACertificates?.('default') ?? tls.rootCertificates
-}
-
-function certificatesOf(pem: string): readonly string[] {
-  const found = pem.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g)
-  if (found === null) throw new Error('there is no certificate in it')
-  return found
+  return [...getCACertificates?.('default') ?? tls.rootCertificates, ...read]
 }

@@ -72,11 +72,10 @@ export function newHost(record: Pick<HostRecord, 'name' | 'excluded' | 'crawlDel
   }
 }
 
-/** The next moment at which the host itself would let a URL start: its rest, or the first deferred row when nothing else is left. */
+/** The next moment at which the host itself would let a URL go: its rest unless it has ended, or the first deferred row when nothing else is left. */
 export function readyAtMs(host: Host): number {
-  if (host.ended !== undefined) return 0
   const workAtMs = host.claimed.length > 0 || !host.isDrained ? 0 : host.dueAtMs
-  return Math.max(host.restUntilMs, workAtMs)
+  return host.ended === undefined ? Math.max(host.restUntilMs, workAtMs) : workAtMs
 }
 
 /**
@@ -85,7 +84,7 @@ export function readyAtMs(host: Host): number {
  * not it once rested. Ended hosts cost no fetch and go before all.
  */
 function turnAtMs(host: Host): number {
-  return host.ended === undefined ? Math.max(readyAtMs(host), host.startedAtMs) : Number.NEGATIVE_INFINITY
+  return host.ended === undefined ? Math.max(readyAtMs(host), host.startedAtMs) : readyAtMs(host)
 }
 
 /** Until then its clocks still run: forgotten before, a host that comes back would be hit too soon. */

@@ -270,7 +270,7 @@ export class Scheduler {
 
   #noteEnded(name: string, ended: NonNullable<Host['ended']>): void {
     this.#ended.set(name, ended)
-    if (this.#ended.size > this.#hostsMax) this.#ended.delete(this.#ended.keys().next().value!)
+    if (this.#ended.size > limits.hostsActiveMax) this.#ended.delete(this.#ended.keys().next().value!)
   }
 
   /** The longest of all waits that were asked for wins. */
@@ -361,9 +361,9 @@ export class Scheduler {
   }
 }
 
-/** Ended hosts wait for no clock, only for their turn among units. */
+/** Ended hosts wait for no clock of their unit, only for their turn among units. */
 function unitReadyAtMs(unit: Unit): number {
   const host = unit.hosts.peek()
   if (host === undefined) return Number.POSITIVE_INFINITY
-  return host.ended === undefined ? Math.max(unit.nextStartAtMs, readyAtMs(host)) : host.startedAtMs
+  return Math.max(host.ended === undefined ? unit.nextStartAtMs : host.startedAtMs, readyAtMs(host))
 }

@@ -112,8 +112,8 @@ export class RobotsGate {
     return Object.fromEntries([...this.#entriesOf(host)].map(([origin, { verdict }]) => [origin, verdict]))
   }
 
-  stats(): { readonly verdicts: number, readonly textBytes: number, readonly inFlight: number } {
-    return { verdicts: this.#verdicts, textBytes: this.#textBytes, inFlight: this.#flights.size }
+  stats(): { readonly hosts: number, readonly verdicts: number, readonly textBytes: number, readonly inFlight: number } {
+    return { hosts: this.#hosts.size, verdicts: this.#verdicts, textBytes: this.#textBytes, inFlight: this.#flights.size }
   }
 
   #start(url: URL, signal: AbortSignal | undefined): Promise<RobotsAnswer> {

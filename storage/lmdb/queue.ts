@@ -13,13 +13,16 @@ import type { Cursors } from './cursors.ts'
 import type { Table } from './environment.ts'
 import { dueRange, laterRange, notBeforeMsOf, readyRange, sequenceOf } from './layout.ts'
 
+/** As much of the queue table as a claim reads. */
+export type QueueReader = Pick<Table, 'get' | 'keys'>
+
 export interface ClaimOptions {
   readonly limit: number
   readonly nowMs: number
   readonly leased: ReadonlySet<number>
 }
 
-export function claim(queue: Table, cursors: Cursors, host: { name: string; key: Uint8Array }, options: ClaimOptions): Claim {
+export function claim(queue: QueueReader, cursors: Cursors, host: { name: string; key: Uint8Array }, options: ClaimOptions): Claim {
   const rows: Uint8Array[] = []
   for (const row of queue.keys(dueRange(host.key, options.nowMs))) {
     if (rows.length >= options.limit) break
@@ -33,7 +36,7 @@ export function claim(queue: Table, cursors: Cursors, host: { name: string; key:
   return later === undefined ? { urls } : { urls, nextDueAtMs: notBeforeMsOf(later) }
 }
 
-function claimReady(queue: Table, cursors: Cursors, hostKey: Uint8Array, options: ClaimOptions): Uint8Array[] {
+function claimReady(queue: QueueReader, cursors: Cursors, hostKey: Uint8Array, options: ClaimOptions): Uint8Array[] {
   const rows: Uint8Array[] = []
   const passed: number[] = []
   let last: Uint8Array | undefined

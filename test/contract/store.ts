@@ -14,6 +14,11 @@ export interface StoreUnderTest extends Store {
 export type OpenUnderTest = (dir: string, options?: { hostHash?: (name: string) => Uint8Array }) => Promise<StoreUnderTest>
 
 const none: ReadonlySet<number> = new Set()
+const oneHash = (): Uint8Array => new Uint8Array(8).fill(0xff)
+
+function urlsOf(claimed: Claim): string[] {
+  return claimed.urls.map(({ url }) => url)
+}
 
 export function storeContract(name: string, open: OpenUnderTest): void {
   describe(name, () => {
@@ -37,7 +42,6 @@ export function storeContract(name: string, open: OpenUnderTest): void {
 
     const claim = (host: string, limit = 10, leased = none, nowMs = 0): Claim => store.claim(host, { limit, nowMs, leased })
     const add = (...urls: string[]): Promise<unknown> => store.commit(emptyBatch({ added: urls.map((url) => newUrl(url)) }))
-    const urlsOf = (claimed: Claim): string[] => claimed.urls.map(({ url }) => url)
 
     function sum(): number {
       const { pending, done, failed, dropped, excluded } = store.counters()
@@ -255,15 +259,14 @@ export function storeContract(name: string, open: OpenUnderTest): void {
 
     test('two host names with one hash keep their queues and records apart', async () => {
       await store.close()
-      const hostHash = (): Uint8Array => new Uint8Array(8).fill(0xff)
-      store = await open(`${dir}/collide`, { hostHash })
+      store = await open(`${dir}/collide`, { hostHash: oneHash })
       await add('http://a.test/', 'http://b.test/', 'http://a.test/2')
       await store.commit(emptyBatch({ hosts: [{ name: 'b.test', limit: 7 }, { name: 'c.test', limit: 8 }] }))
       expect(urlsOf(claim('a.test'))).toEqual(['http://a.test/', 'http://a.test/2'])
       expect(urlsOf(claim('b.test'))).toEqual(['http://b.test/'])
       expect(store.host('a.test')).toEqual({ name: 'a.test', pending: 2 })
       expect(store.host('b.test')).toEqual({ name: 'b.test', pending: 1, limit: 7 })
-      const links = linkList(['http://a.test/', 'http://d.test/'], { hashOf: hostHash })
+      const links = linkList(['http://a.test/', 'http://d.test/'], { hashOf: oneHash })
       expect((await store.commit(emptyBatch({ ended: [ended(claim('b.test').urls[0]!, { links })] }))).newLinks).toEqual([1])
       expect(store.host('d.test')).toEqual({ name: 'd.test', pending: 1 })
       expect(store.hostsWithWork(undefined, 10).hosts.map((host) => host.name).sort()).toEqual(['a.test', 'd.test'])

@@ -10,7 +10,7 @@ const faults = {
   exits: 'process.exit(1)',
   throws: "throw new Error('no')",
   'throws later, outside of the page': "setTimeout(() => { throw new Error('late') }, 0); await new Promise(() => {})",
-  'reaches its memory limit': 'const kept = []; for (;;) kept.push(Array.from({ length: 1e5 }, (_, i) => ({ text: 'kept ' + i })))',
+  'reaches its memory limit': "const kept = []; for (;;) kept.push(Array.from({ length: 1e5 }, (_, i) => ({ text: 'kept ' + i })))",
 } as const
 
 describe('a worker that dies on some pages', () => {

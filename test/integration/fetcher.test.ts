@@ -1,8 +1,13 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { systemClock } from '../../engine/core/clock.ts'
 import { limits } from '../../engine/core/limits.ts'
+import { connect } from '../../engine/fetch/connector.ts'
+import { Deadline } from '../../engine/fetch/deadline.ts'
 import type { FetchedResponse, FetchFailure, FetchResult } from '../../engine/fetch/fetcher.ts'
+import { createTlsTrust } from '../../engine/fetch/tls-context.ts'
 import { startFaultServer, type FaultServer } from '../support/fault-server.ts'
-import { makeRig, ManualClock, until, type Rig, type RigOptions } from '../support/fetch-rig.ts'
+import { makeRig, until, type Rig, type RigOptions } from '../support/fetch-rig.ts'
+import { TestClock } from '../support/test-clock.ts'
 
 let server: FaultServer
 const rigs: Rig[] = []
@@ -187,6 +192,21 @@ describe('an address that must not be connected to', () => {
     expect(server.connections).toBe(connections)
   })
 
+  test('is refused when only the end of the socket shows it, before a byte is sent', async () => {
+    const seen: string[] = []
+    // A guard that is asked twice: about the address to be used, and about the one at the other end.
+    const guard = { verdict: (address: string) => (seen.push(address) === 1 ? { allowed: true as const } : { allowed: false as const, why: `${address} is elsewhere` }) }
+    const requests = server.requests
+    const deadline = new Deadline(systemClock, 10_000)
+    const target = { secure: false, name: '127.0.0.1', port: Number(new URL(server.url('/')).port), address: '127.0.0.1', family: 4 } as const
+    const result = await connect(target, { guard, clock: systemClock, trust: createTlsTrust({ ca: undefined, insecure: false }) }, deadline)
+    deadline.end()
+    expect(result).toEqual({ ok: false, code: 'address_refused', detail: '127.0.0.1 is elsewhere' })
+    expect(seen).toEqual(['127.0.0.1', '127.0.0.1'])
+    await server.drained()
+    expect(server.requests).toBe(requests)
+  })
+
   test('is opened by its range alone', async () => {
     const { get } = rig({ allowAddress: ['127.0.0.0/8'] })
     expect(answered(await get(server.url('/ok')))).toMatchObject({ status: 200 })
@@ -215,7 +235,7 @@ describe('the size of a body', () => {
 
 describe('the deadline', () => {
   test.each(['/silence', '/header-slow', '/interim-endless', '/body-slow', '/body-stall'])('ends %s with timeout, and not before its time', async (path) => {
-    const clock = new ManualClock()
+    const clock = new TestClock()
     const { get, fetcher } = rig({ clock })
     const result = get(server.url(path), { deadlineMs: 1_000 })
     await server.taken(path)
@@ -227,7 +247,7 @@ describe('the deadline', () => {
   })
 
   test('that passes in a handshake is the failure of the host: connect_timeout', async () => {
-    const clock = new ManualClock()
+    const clock = new TestClock()
     const connections = server.connections
     const result = rig({ clock }).get(server.urlOf('stalled', '/'), { deadlineMs: 60_000 })
     await until(() => server.connections > connections)
@@ -236,7 +256,7 @@ describe('the deadline', () => {
   })
 
   test('has a shorter one beside it for silence in a body', async () => {
-    const clock = new ManualClock()
+    const clock = new TestClock()
     const { get, budget } = rig({ clock })
     const result = get(server.url('/manual/stall'), { deadlineMs: 600_000 })
     const peer = await server.taken('/manual/stall')
@@ -247,11 +267,11 @@ describe('the deadline', () => {
   })
 
   test('leaves no timer behind', async () => {
-    const clock = new ManualClock()
+    const clock = new TestClock()
     const { get } = rig({ clock })
     answered(await get(server.url('/ok')))
     failed(await get(server.url('/close')))
-    expect(clock.timers).toBe(0)
+    expect(clock.timersCount).toBe(0)
   })
 })
 
@@ -299,7 +319,7 @@ describe('an abort', () => {
 
 describe('the byte budget', () => {
   test('a response waits for its bytes before its body is read, and the deadline waits with it', async () => {
-    const clock = new ManualClock()
+    const clock = new TestClock()
     const { get, budget, fetcher } = rig({ clock, budgetBytes: 150_000 })
     const first = await get(server.url('/large'), { bodyBytesMax: 120_000 })
     expect(budget.reservedBytes).toBe(100_000)

@@ -28,6 +28,7 @@ class World {
   readonly delayMs: number
   readonly unitOfHost: (host: string) => string
   isLookedUpLate = false
+  readonly hostsMax: number
   /** When each unit may be started next, by what was started on it. */
   readonly unitFreeAtMs = new Map<string, number>()
   readonly restUntilMs = new Map<string, number>()
@@ -51,10 +52,11 @@ class World {
     const kind = pick(random, ['host', 'domain', 'late'] as const)
     this.isLookedUpLate = kind === 'late'
     this.unitOfHost = kind === 'host' ? (host) => host : (host) => `unit ${names.indexOf(host) % 3}`
+    this.hostsMax = pick(random, [2, 3, 5, 100])
     this.scheduler = new Scheduler({
       store: this.frontier, clock: this.clock, random,
       options: { concurrency: pick(random, [{ start: 1, floor: 1, ceiling: 2 }, { start: 4, floor: 1, ceiling: 8 }]), delayMs: this.delayMs, retries: 2 },
-      hostsActiveMax: pick(random, [2, 3, 5, 100]),
+      hostsActiveMax: this.hostsMax,
       onWork: () => {},
       unitOf: (host) => this.isLookedUpLate
         ? new Promise((resolve) => { this.clock.after(integer(random, 50), () => resolve(this.unitOfHost(host))) })
@@ -65,6 +67,9 @@ class World {
   }
 
   charge(host: Host): void {
+    // As the crawl loop does before each start, from the verdict of robots.txt; it may change.
+    if (this.random() < 0.1) this.crawlDelayMs.set(host.name, pick(this.random, [0, 50, 300]))
+    this.scheduler.setCrawlDelay(host, this.crawlDelayMs.get(host.name) ?? 0)
     const unit = this.unitOfHost(host.name)
     const nowMs = this.clock.nowMs()
     expect(nowMs, `two starts on ${unit}`).toBeGreaterThanOrEqual(this.unitFreeAtMs.get(unit) ?? 0)
@@ -105,11 +110,6 @@ class World {
   start(candidate: { host: Host; url: QueuedUrl }): void {
     const { host, url } = candidate
     expect(this.endedHosts.has(host.name), `a start on ${host.name} after its end`).toBe(false)
-    if (this.random() < 0.1) {
-      const crawlDelayMs = pick(this.random, [0, 50, 300])
-      this.scheduler.setCrawlDelay(host, crawlDelayMs)
-      this.crawlDelayMs.set(host.name, crawlDelayMs)
-    }
     this.charge(host)
     const isProbe = host.failures > 0
     const lease = this.scheduler.start(candidate)
@@ -216,12 +216,13 @@ class World {
 
   exclude(host: string): void {
     this.scheduler.exclude(host)
-    if (this.frontier.host(host) !== undefined) this.frontier.note(host, { excluded: true })
+    this.frontier.note(host, { excluded: true })
     this.endedHosts.add(host)
   }
 
   check(): void {
     const { scheduler } = this
+    expect(scheduler.hostsCount, 'hosts in memory').toBeLessThanOrEqual(this.hostsMax)
     if (scheduler.isEmpty && this.grown.length === 0 && this.stored.length === 0) {
       const idle = names.flatMap((name) => this.frontier.rowsOf(name)).filter(({ sequence }) => !this.underWay.has(sequence))
       expect(idle, 'empty, though a URL waits in the store').toEqual([])
@@ -251,7 +252,7 @@ class World {
 
 test('over random events no unit is hit too soon, no limit is passed, no URL is leased twice, and none is forgotten', async () => {
   let starts = 0
-  await withSeeds(150, async (random, seed) => {
+  await withSeeds(120, async (random, seed) => {
     const world = new World(random, seed)
     for (let i = 0; i < 600; i++) {
       world.step()
@@ -267,5 +268,5 @@ test('over random events no unit is hit too soon, no limit is passed, no URL is 
     expect(world.scheduler.candidate()).toBeUndefined()
     expect(world.scheduler.hostsCount).toBe(0)
   })
-  expect(starts, 'fetches in all').toBeGreaterThan(process.env['SEED'] === undefined ? 10_000 : 0)
+  expect(starts, 'fetches in all').toBeGreaterThan(process.env['SEED'] === undefined ? 5_000 : 0)
 })

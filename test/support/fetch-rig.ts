@@ -1,5 +1,5 @@
 /**
- * What the tests of the fetcher share: a clock that only the test moves, and a fetcher wired to the fault server.
+ * What the tests of the fetcher share: a fetcher wired to the fault server.
  */
 import { createAddressGuard } from '../../engine/fetch/address-guard.ts'
 import { ByteBudget } from '../../engine/fetch/byte-budget.ts'
@@ -8,42 +8,6 @@ import { Fetcher, type FetchRequest, type FetchResult } from '../../engine/fetch
 import { Resolver } from '../../engine/fetch/resolver.ts'
 import { createTlsTrust } from '../../engine/fetch/tls-context.ts'
 import { systemClock, type Clock } from '../../engine/core/clock.ts'
-
-/** Time that stands until `advance`; timers fire in order, each at its own moment. */
-export class ManualClock implements Clock {
-  #nowMs = 0
-  readonly #timers = new Set<{ readonly atMs: number, readonly callback: () => void }>()
-
-  nowMs(): number {
-    return this.#nowMs
-  }
-
-  wallMs(): number {
-    return 1_700_000_000_000 + this.#nowMs
-  }
-
-  after(delayMs: number, callback: () => void): () => void {
-    const timer = { atMs: this.#nowMs + Math.max(0, delayMs), callback }
-    this.#timers.add(timer)
-    return () => this.#timers.delete(timer)
-  }
-
-  get timers(): number {
-    return this.#timers.size
-  }
-
-  advance(ms: number): void {
-    const untilMs = this.#nowMs + ms
-    for (;;) {
-      const next = [...this.#timers].filter(({ atMs }) => atMs <= untilMs).sort((a, b) => a.atMs - b.atMs)[0]
-      if (next === undefined) break
-      this.#nowMs = Math.max(this.#nowMs, next.atMs)
-      this.#timers.delete(next)
-      next.callback()
-    }
-    this.#nowMs = untilMs
-  }
-}
 
 /** Resolves when the condition holds; looks once a turn of the event loop. The test's own timeout bounds it. */
 export async function until(condition: () => boolean): Promise<void> {

@@ -1,10 +1,10 @@
 import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { Deadline, type Stop } from '../../engine/fetch/deadline.ts'
-import { ManualClock } from '../support/fetch-rig.ts'
+import { TestClock } from '../support/test-clock.ts'
 
 function rig(limitMs: number, signal?: AbortSignal) {
-  const clock = new ManualClock()
+  const clock = new TestClock()
   const deadline = new Deadline(clock, limitMs, signal)
   const stops: Stop[] = []
   deadline.onStop((stop) => stops.push(stop))
@@ -18,7 +18,7 @@ test('stops when its time is over, once', () => {
   clock.advance(1)
   clock.advance(10_000)
   expect(stops).toEqual([{ code: 'timeout', detail: 'no complete answer within 1000 ms' }])
-  expect(clock.timers).toBe(0)
+  expect(clock.timersCount).toBe(0)
 })
 
 test('time that is held does not count', () => {
@@ -51,7 +51,7 @@ test('silence stops it, unless a byte comes in time', () => {
 test('an abort stops it at once, before, while and after it is held; and not after its end', () => {
   const before = rig(1_000, AbortSignal.abort())
   expect(before.stops).toEqual([{ code: 'aborted', detail: 'the fetch was aborted' }])
-  expect(before.clock.timers).toBe(0)
+  expect(before.clock.timersCount).toBe(0)
   const aborter = new AbortController()
   const held = rig(1_000, aborter.signal)
   const ended = rig(1_000, aborter.signal)
@@ -60,7 +60,7 @@ test('an abort stops it at once, before, while and after it is held; and not aft
   aborter.abort()
   expect(held.stops).toHaveLength(1)
   held.deadline.proceed()
-  expect(held.clock.timers).toBe(0)
+  expect(held.clock.timersCount).toBe(0)
   expect(ended.stops).toEqual([])
 })
 

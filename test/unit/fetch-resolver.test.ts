@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { limits } from '../../engine/core/limits.ts'
 import { createNameLookup, type LookupResult, type NameServices } from '../../engine/fetch/name-lookup.ts'
 import { Resolver } from '../../engine/fetch/resolver.ts'
-import { ManualClock } from '../support/fetch-rig.ts'
+import { TestClock } from '../support/test-clock.ts'
 
 const address = (last: number): { address: string, family: 4 } => ({ address: `192.0.2.${last}`, family: 4 })
 const found = (ttlMs: number, ...lasts: number[]): LookupResult => ({ ok: true, addresses: lasts.map(address), ttlMs })
@@ -12,7 +12,7 @@ const broken: LookupResult = { ok: false, code: 'dns_failed', detail: 'broken' }
 
 /** A resolver over a look-up that answers by name, and counts. */
 function rig(answer: (name: string) => LookupResult | Promise<LookupResult>, options: { pins?: Record<string, string>, entriesMax?: number } = {}) {
-  const clock = new ManualClock()
+  const clock = new TestClock()
   const asked: string[] = []
   const lookup = { lookup: async (name: string) => { asked.push(name); return await answer(name) }, close: () => {} }
   const resolver = new Resolver({ clock, lookup, pins: options.pins ?? {}, ...(options.entriesMax === undefined ? {} : { entriesMax: options.entriesMax }) })
@@ -88,7 +88,7 @@ describe('the resolver', () => {
     expect(resolver.stats()).toEqual({ entries: 0, inFlight: 0 })
     await resolver.resolve('a.test')
     expect(asked).toHaveLength(2)
-    expect(clock.timers).toBe(0)
+    expect(clock.timersCount).toBe(0)
   })
 
   test('remembers as a bounded cache in order of use does', async () => {

@@ -5,13 +5,14 @@ import { limits } from '../../engine/core/limits.ts'
 import type { FetchRequest, FetchResult } from '../../engine/fetch/fetcher.ts'
 import { productTokenOf, RobotsGate, type ReadRobots, type RobotsGateOptions } from '../../engine/web/robots.ts'
 import { startFaultServer, type FaultServer } from '../support/fault-server.ts'
-import { makeRig, ManualClock } from '../support/fetch-rig.ts'
+import { makeRig } from '../support/fetch-rig.ts'
+import { TestClock } from '../support/test-clock.ts'
 
 type Answer = { status: number, headers?: string[], body?: string } | { code: FailureCode | 'aborted' } | Promise<unknown>
 
 interface Web {
   readonly gate: RobotsGate
-  readonly clock: ManualClock
+  readonly clock: TestClock
   readonly requests: string[]
   /** Answers still held by the gate. */
   readonly held: () => number
@@ -20,7 +21,7 @@ interface Web {
 
 /** A gate over a web that is a map from URL to answer; what is not in it answers 404. Bodies are the lines themselves. */
 function rig(pages: Record<string, Answer> = {}, options: Partial<RobotsGateOptions> = {}): Web {
-  const clock = new ManualClock()
+  const clock = new TestClock({ wallMs: 1_700_000_000_000 })
   const requests: string[] = []
   const web = new Map(Object.entries(pages))
   let held = 0
@@ -276,7 +277,7 @@ describe('memory', () => {
   test('holds nothing for hosts that were only looked at', () => {
     const { gate } = rig()
     for (let at = 0; at < 1_000; at++) gate.check(`https://h${at}.test/`)
-    expect(gate.stats()).toEqual({ verdicts: 0, textBytes: 0, inFlight: 0 })
+    expect(gate.stats()).toEqual({ hosts: 0, verdicts: 0, textBytes: 0, inFlight: 0 })
   })
 })
 
@@ -294,7 +295,7 @@ describe('over the network', () => {
   test('a robots.txt that redirects to the metadata service is not followed there, and the host is not open', async () => {
     const names = ['metadata.test', 'loop.test', 'unavailable.test', 'missing.test', 'plain.test']
     const { fetcher } = makeRig({ allowAddress: ['127.0.0.0/8'], pins: Object.fromEntries(names.map((name) => [name, '127.0.0.1'])) })
-    const gate = new RobotsGate({ fetcher, readRobots: readAsIs, userAgent: 'MyBot/1.0', clock: new ManualClock(), deadlineMs: 10_000, stored: () => undefined })
+    const gate = new RobotsGate({ fetcher, readRobots: readAsIs, userAgent: 'MyBot/1.0', clock: new TestClock({ wallMs: 1_700_000_000_000 }), deadlineMs: 10_000, stored: () => undefined })
     const ask = (name: string): ReturnType<RobotsGate['ask']> => gate.ask(server.urlOf('http', '/', name))
     expect(await ask('metadata.test')).toMatchObject({ kind: 'failed', code: 'robots_unreachable', detail: expect.stringContaining('address_refused') })
     expect(await ask('unavailable.test')).toMatchObject({ kind: 'failed', code: 'robots_unreachable', retryAfterMs: 120_000 })
