@@ -125,11 +125,13 @@ export class CommitLoop {
     const nowMs = this.#is.clock.nowMs()
     this.#batch.sinceMs ??= nowMs
     if (this.#committing !== undefined || this.#failure !== undefined) return
-    if (this.queued >= limits.commitUrlsMax || this.#batch.bytes >= limits.commitBytesMax || this.#batch.adders.length > 0) {
+    const waitMs = this.#batch.sinceMs + limits.commitAgeMsMax - nowMs
+    const isLarge = this.queued >= limits.commitUrlsMax || this.#batch.bytes >= limits.commitBytesMax
+    if (isLarge || waitMs <= 0 || this.#batch.adders.length > 0) {
       void this.#commit()
       return
     }
-    this.#cancelTimer ??= this.#is.clock.after(this.#batch.sinceMs + limits.commitAgeMsMax - nowMs, () => void this.#commit())
+    this.#cancelTimer ??= this.#is.clock.after(waitMs, () => void this.#commit())
   }
 
   #commit(): Promise<void> {

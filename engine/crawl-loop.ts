@@ -181,12 +181,12 @@ export class CrawlLoop {
 
   /** The bound that forbids another fetch, the last stage first: what it lacks is why the stages before it wait. */
   #bound(run: Run<Settled>): BlockedOn {
-    const { budget, commits, options, pool } = this.#parts
+    const { commits, fetcher, options, pool } = this.#parts
     if (this.#isPaused) return 'paused'
     if (run.window?.isFull === true) return 'consumer'
     if (commits.isFull) return 'commit'
     if (pool.slotsFree === 0 || this.receivedCount > 0) return 'page_ring'
-    if (budget.waiting > 0) return 'body_bytes'
+    if (fetcher.isShortOfBytes) return 'body_bytes'
     if (this.inFlight >= options.connections) return 'connections'
     return run.hasRoom ? 'nothing' : 'limit'
   }

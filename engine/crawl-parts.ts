@@ -8,7 +8,6 @@ import type { BlockedOn } from './core/api-types.ts'
 import type { Clock } from './core/clock.ts'
 import type { CrawlOptions } from './core/options.ts'
 import type { PageRecord } from './core/types.ts'
-import type { ByteBudget } from './fetch/byte-budget.ts'
 import type { Fetcher } from './fetch/fetcher.ts'
 import type { Scheduler } from './schedule/scheduler.ts'
 import type { RobotsGate } from './web/robots.ts'
@@ -17,8 +16,6 @@ export interface CrawlParts {
   readonly store: Store
   readonly scheduler: Scheduler
   readonly fetcher: Fetcher
-  /** Bytes of bodies in flight. */
-  readonly budget: ByteBudget
   readonly robots: RobotsGate
   readonly pool: ParsePool
   readonly commits: CommitLoop

@@ -68,7 +68,7 @@ export class FetchStage {
     const verdict = robots.check(url.url)
     if (verdict.kind === 'unknown') {
       scheduler.setGate(host, true)
-      scheduler.spend(host)
+      scheduler.hold(host, host)
       void this.#askRobots(run, host, url.url)
     } else if (verdict.kind === 'denied') {
       scheduler.take(candidate)
@@ -92,16 +92,21 @@ export class FetchStage {
       this.#onBroken(error)
     }
     this.#askingRobots -= 1
+    scheduler.sent(host, host)
     scheduler.setGate(host, false)
     this.#onProgress()
   }
 
   async #fetch(run: AnyRun, lease: Lease): Promise<void> {
-    const { fetcher, options } = this.#parts
+    const { fetcher, options, scheduler } = this.#parts
+    const onSend = (): void => {
+      scheduler.sent(lease.host, lease)
+      this.#onProgress()
+    }
     this.#fetching += 1
     try {
       const result = await fetcher.fetch({
-        url: lease.url.url, bodyBytesMax: options.maxBodyBytes, deadlineMs: options.timeoutMs, acceptBody, signal: run.aborter.signal,
+        url: lease.url.url, bodyBytesMax: options.maxBodyBytes, deadlineMs: options.timeoutMs, acceptBody, onSend, signal: run.aborter.signal,
       })
       if (result.ok) this.#answered(run, lease, result)
       else this.#unanswered(run, lease, result)

@@ -59,7 +59,7 @@ class Closers {
   }
 
   async close(): Promise<void> {
-    for (const closer of this.#closers.splice(0).reverse()) await closer()
+    for (const closer of this.#closers.splice(0).toReversed()) await closer()
   }
 }
 
@@ -112,7 +112,7 @@ async function openAll(given: CrawlOptionsGiven, on: StageEvents, closers: Close
 
   await store.saveOptions(storedOptions(options))
   return {
-    parts: { store, scheduler, fetcher, budget, robots, pool, commits, clock, options, events },
+    parts: { store, scheduler, fetcher, robots, pool, commits, clock, options, events },
     events, scopeTable, isContinued: Object.keys(before).length > 0,
     changedOptions: changesOf(before, options),
     onControl: (handler) => lock.onRequest(handler),
@@ -163,8 +163,11 @@ function unitsBy(options: CrawlOptions, resolver: Resolver): (host: string) => s
 }
 
 function changesOf(before: Readonly<Record<string, unknown>>, options: CrawlOptions): readonly string[] {
-  const text = (value: unknown): string => JSON.stringify(value) ?? 'none'
   return Object.entries(storedOptions(options))
-    .filter(([name]) => Object.keys(before).length > 0 && text(before[name]) !== text(options[name as keyof CrawlOptions]))
-    .map(([name, value]) => `${name}: ${text(before[name])} -> ${text(value)}`)
+    .filter(([name]) => Object.keys(before).length > 0 && textOf(before[name]) !== textOf(options[name as keyof CrawlOptions]))
+    .map(([name, value]) => `${name}: ${textOf(before[name])} -> ${textOf(value)}`)
+}
+
+function textOf(value: unknown): string {
+  return JSON.stringify(value) ?? 'none'
 }

@@ -33,18 +33,18 @@ export interface StatsSource {
 }
 
 export function statsOf({ parts, loop, meter, state, run, elapsedMs, fetches }: StatsSource): Stats {
-  const { budget, commits, fetcher, options, pool, scheduler, store } = parts
+  const { commits, fetcher, options, pool, scheduler, store } = parts
   const counters = store.counters()
-  const slots = pool.stats()
+  const [slots, sockets] = [pool.stats(), fetcher.stats()]
   const bounds: Bound[] = [
     { name: 'connections', used: loop.inFlight, max: options.connections },
-    { name: 'bodyBytesInFlight', used: budget.reservedBytes, max: limits.bodyBytesInFlightMax },
+    { name: 'bodyBytesInFlight', used: sockets.bodyBytesReserved, max: limits.bodyBytesInFlightMax },
     { name: 'pagesReceived', used: loop.receivedCount, max: options.connections },
     { name: 'slots', used: slots.slots - slots.free, max: slots.slots },
     { name: 'pagesUnacked', used: run?.window?.size ?? 0, max: limits.pagesUnackedMax },
     { name: 'commitQueueUrls', used: commits.queued, max: limits.commitQueueUrlsMax },
     { name: 'hostsActive', used: scheduler.hostsCount, max: limits.hostsActiveMax },
-    { name: 'socketsIdle', used: fetcher.stats().socketsIdle, max: limits.socketsIdleMax },
+    { name: 'socketsIdle', used: sockets.socketsIdle, max: limits.socketsIdleMax },
   ]
   return Object.freeze({
     ...counters, state, blockedOn: loop.blockedOn, leased: scheduler.leasedCount, inFlight: loop.inFlight, hosts: scheduler.hostsCount,
@@ -74,7 +74,8 @@ export function hostStatsOf(parts: CrawlParts, name: string): HostStats | undefi
     name, pending: record.pending, excluded: record.excluded === true, inFlight: host?.limiter.inFlight ?? 0,
     limit: host?.limiter.limit ?? record.limit ?? parts.options.concurrency.start,
     delayMs: Math.max(host?.delayMs ?? parts.options.delayMs, host?.crawlDelayMs ?? record.crawlDelayMs ?? 0),
-    waitMs: host === undefined ? 0 : Math.max(0, host.unit.nextStartAtMs - nowMs, readyAtMs(host) - nowMs),
+    // A unit's clock stands while a request of it is being connected.
+    waitMs: host === undefined ? 0 : Math.max(0, host.unit.holder === undefined ? host.unit.nextStartAtMs - nowMs : 0, readyAtMs(host) - nowMs),
     failures: host?.failures ?? record.failures ?? 0, ...(code !== undefined && { failureCode: code }), robots,
   })
 }

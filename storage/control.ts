@@ -10,8 +10,8 @@
  * Two starts that find the same stale socket must not both remove it, or the second removes what the first has bound.
  * On Linux a socket in the abstract namespace, named by device and inode of the directory, decides: whoever holds it
  * is the only one that touches the path, and it is held as long as the directory, so that removing the file does not
- * open the door. Elsewhere, and in another network namespace, the winner is who is found behind the path after both
- * have bound: a start asks it for the nonce and gives up when it is not its own.
+ * open the door. Elsewhere, and in another network namespace, a start asks after binding who is behind the path, and
+ * gives up when the nonce is not its own. That is weaker: of starts in the same few milliseconds two may win there.
  *
  * A socket's path may have about 100 bytes; in a deeper directory it is reached through a short symbolic link, which
  * exists only while it is bound or connected. Binding always goes through a link: Node removes the path that it bound
@@ -46,6 +46,7 @@ export class DirLock {
   readonly #server: net.Server
   readonly #connections = new Set<net.Socket>()
   readonly #gate: net.Server | undefined
+  #closed: Promise<void> | undefined
   #handler: ControlHandler = () => ({ ok: false, code: 'internal', message: 'the owner is still starting' })
 
   constructor(dir: string, gate: net.Server | undefined) {
@@ -74,7 +75,12 @@ export class DirLock {
   }
 
   /** Gives the directory up. Idempotent. */
-  async close(): Promise<void> {
+  close(): Promise<void> {
+    this.#closed ??= this.#close()
+    return this.#closed
+  }
+
+  async #close(): Promise<void> {
     for (const connection of this.#connections) connection.destroy()
     if (this.#server.listening) {
       const isOurs = await this.isBehindPath()
@@ -235,6 +241,7 @@ function closed(server: net.Server): Promise<void> {
 /** Resolves when the other side has ended, or after `waitMs`. */
 function ended(connection: net.Socket, waitMs: number): Promise<void> {
   return new Promise((resolve) => {
+    if (connection.closed) return resolve()
     const timer = setTimeout(resolve, waitMs)
     connection.once('close', () => {
       clearTimeout(timer)

@@ -23,26 +23,32 @@ interface ZlibHandle {
   writeSync(flush: number, input: Uint8Array, inputAt: number, inputBytes: number, output: Uint8Array, outputAt: number, outputBytes: number): void
 }
 
-/** What one step of a decoder did. */
+/** What a decoder did with an input. `more`: the stream has not ended, for lack of input or of room. */
 interface Step {
   readonly read: number
   readonly written: number
-  readonly broken: boolean
+  readonly state: 'ended' | 'more' | 'broken'
+}
+
+interface Decoder {
+  push(input: Uint8Array, output: Uint8Array, outputAt: number): Step | Promise<Step>
 }
 
 const NODE_HAS_ZSTD = 'createZstdDecompress' in zlib
 /** RFC 9659: a zstd window of at most 8 MB on the web. */
 const ZSTD_WINDOW_LOG_MAX = 23
 const CODINGS_MAX = 2
+/** Checksum and length behind each member. */
+const GZIP_TRAILER_BYTES = 8
 type Coding = 'gzip' | 'deflate' | 'br' | 'zstd'
 
-/** A zlib object driven by hand: `push` inflates once, `ended` asks whether the stream was complete. */
-class Decoder {
+/** A zlib object driven by hand; used again for every page. */
+class HandleDecoder implements Decoder {
   readonly #handle: ZlibHandle
   readonly #state: Uint32Array
   readonly #flush: number
   readonly #finish: number
-  #broken = false
+  #isBroken = false
 
   constructor(stream: unknown, flush: number, finish: number) {
     const { _handle: handle, _writeState: state } = stream as { _handle?: ZlibHandle; _writeState?: Uint32Array }
@@ -53,48 +59,75 @@ class Decoder {
     this.#finish = finish
     // No event target: zlib's native object calls this property.
     // oxlint-disable-next-line unicorn/prefer-add-event-listener
-    handle.onerror = () => { this.#broken = true }
-  }
-
-  reset(): void {
-    this.#broken = false
-    this.#handle.reset()
+    handle.onerror = () => { this.#isBroken = true }
   }
 
   push(input: Uint8Array, output: Uint8Array, outputAt: number): Step {
     const room = output.byteLength - outputAt
+    this.#isBroken = false
+    this.#handle.reset()
     this.#handle.writeSync(this.#flush, input, 0, input.byteLength, output, outputAt, room)
-    if (this.#broken) return { read: 0, written: 0, broken: true }
-    return { read: input.byteLength - this.#state[1]!, written: room - this.#state[0]!, broken: false }
-  }
-
-  /** With no input left and room to write, zlib complains about a stream that has not ended. */
-  ended(output: Uint8Array): boolean {
+    if (this.#isBroken) return { read: 0, written: 0, state: 'broken' }
+    const [roomLeft = 0, inputLeft = 0] = this.#state
+    const step = { read: input.byteLength - inputLeft, written: room - roomLeft }
+    if (roomLeft === 0) return { ...step, state: 'more' }
+    // Asked to finish, with no input left and room to write, zlib complains about a stream that has not ended.
     this.#handle.writeSync(this.#finish, output, 0, 0, output, output.byteLength - 1, 1)
-    return !this.#broken
+    return { ...step, state: this.#isBroken ? 'more' : 'ended' }
   }
 }
 
-function createZstd(): unknown {
+/** The same by a public stream, made for each use. */
+class StreamDecoder implements Decoder {
+  readonly #open: () => zlib.InflateRaw | zlib.BrotliDecompress
+
+  constructor(open: () => zlib.InflateRaw | zlib.BrotliDecompress) {
+    this.#open = open
+  }
+
+  async push(input: Uint8Array, output: Uint8Array, outputAt: number): Promise<Step> {
+    const stream = this.#open()
+    let written = 0
+    try {
+      stream.end(input)
+      for await (const chunk of stream as AsyncIterable<Uint8Array>) {
+        const part = chunk.subarray(0, output.byteLength - outputAt - written)
+        output.set(part, outputAt + written)
+        written += part.byteLength
+        if (outputAt + written === output.byteLength) return { read: stream.bytesWritten, written, state: 'more' }
+      }
+      return { read: stream.bytesWritten, written, state: 'ended' }
+    } catch (error) {
+      return { read: input.byteLength, written, state: (error as { code?: string }).code === 'Z_BUF_ERROR' ? 'more' : 'broken' }
+    } finally {
+      stream.destroy()
+    }
+  }
+}
+
+function createZstd(): zlib.BrotliDecompress {
   const { createZstdDecompress: create, constants } = zlib as unknown as {
-    createZstdDecompress: (options: object) => unknown
+    createZstdDecompress: (options: object) => zlib.BrotliDecompress
     constants: Record<string, number>
   }
   return create({ params: { [constants['ZSTD_d_windowLogMax']!]: ZSTD_WINDOW_LOG_MAX } })
 }
 
-function makeDecoder(coding: Coding): Decoder {
+function makeDecoder(coding: Coding, byStreams: boolean): Decoder {
+  if (byStreams) return new StreamDecoder(coding === 'br' ? zlib.createBrotliDecompress : coding === 'zstd' ? createZstd : zlib.createInflateRaw)
   switch (coding) {
-    case 'br': return new Decoder(zlib.createBrotliDecompress(), zlib.constants.BROTLI_OPERATION_PROCESS, zlib.constants.BROTLI_OPERATION_FINISH)
-    case 'zstd': return new Decoder(createZstd(), 0, 2)
-    default: return new Decoder(zlib.createInflateRaw(), zlib.constants.Z_SYNC_FLUSH, zlib.constants.Z_FINISH)
+    case 'br': return new HandleDecoder(zlib.createBrotliDecompress(), zlib.constants.BROTLI_OPERATION_PROCESS, zlib.constants.BROTLI_OPERATION_FINISH)
+    // ZSTD_e_continue and ZSTD_e_end, by their values: the typings of Node 20 have no names for them.
+    case 'zstd': return new HandleDecoder(createZstd(), 0, 2)
+    default: return new HandleDecoder(zlib.createInflateRaw(), zlib.constants.Z_SYNC_FLUSH, zlib.constants.Z_FINISH)
   }
 }
 
 function handleWorks(): boolean {
   try {
     const output = new Uint8Array(8)
-    return makeDecoder('deflate').push(zlib.deflateRawSync('sluice'), output, 0).written === 6
+    const { written, state } = makeDecoder('deflate', false).push(zlib.deflateRawSync('sluice'), output, 0) as Step
+    return written === 6 && state === 'ended'
   } catch {
     return false
   }
@@ -140,115 +173,64 @@ export class Inflater {
   readonly #bytesMax: number
   readonly #buffers: [Uint8Array, Uint8Array | undefined]
   readonly #decoders = new Map<Coding, Decoder>()
-  readonly #streams: boolean
+  readonly #byStreams: boolean
 
-  /** `streams`: use the public fallback; a test sets it. */
-  constructor(bytesMax: number, streams = !handleWorks()) {
+  /** `byStreams`: use the public streams; a test sets it. */
+  constructor(bytesMax: number, byStreams = !handleWorks()) {
     this.#bytesMax = bytesMax
     this.#buffers = [new Uint8Array(bytesMax + 1), undefined]
-    this.#streams = streams
+    this.#byStreams = byStreams
   }
 
   /**
    * The first `bytesMax` decoded bytes, valid until the next call. `cut`: the body was cut on the wire, so that a
-   * stream without an end is no fault. A promise only where Node has no synchronous handle.
+   * stream without an end is no fault.
    */
-  inflate(body: Uint8Array, contentEncoding: string | undefined, cut: boolean): Inflated | Promise<Inflated> {
+  async inflate(body: Uint8Array, contentEncoding: string | undefined, cut: boolean): Promise<Inflated> {
     const codings = codingsOf(contentEncoding)
     if (codings === undefined) return { ok: false, code: 'bad_content_encoding' }
     if (codings.length === 0 || body.byteLength === 0) {
       return { ok: true, bytes: body.subarray(0, this.#bytesMax), truncated: cut || body.byteLength > this.#bytesMax }
     }
-    if (this.#streams) return this.#inflateByStreams(body, codings, cut)
-    let input = body
+    let bytes = body
     let truncated = cut
     for (const [index, coding] of codings.entries()) {
-      const output = this.#buffer(codings.length - 1 - index)
-      const written = coding === 'gzip' ? this.#gunzip(input, output, truncated) : this.#undo(coding, input, output, truncated)
+      const output = (this.#buffers[codings.length - 1 - index] ??= new Uint8Array(this.#bytesMax + 1))
+      const written = await (coding === 'gzip' ? this.#gunzip(bytes, output, truncated) : this.#undo(coding, bytes, output, truncated))
       if (written === undefined) return { ok: false, code: 'bad_content_encoding' }
       truncated ||= written > this.#bytesMax
-      input = output.subarray(0, Math.min(written, this.#bytesMax))
+      bytes = output.subarray(0, Math.min(written, this.#bytesMax))
     }
-    return { ok: true, bytes: input, truncated }
-  }
-
-  #buffer(index: number): Uint8Array {
-    return (this.#buffers[index] ??= new Uint8Array(this.#bytesMax + 1))
+    return { ok: true, bytes, truncated }
   }
 
   #decoder(coding: Coding): Decoder {
     let decoder = this.#decoders.get(coding)
-    if (decoder === undefined) this.#decoders.set(coding, decoder = makeDecoder(coding))
-    decoder.reset()
+    if (decoder === undefined) this.#decoders.set(coding, decoder = makeDecoder(coding, this.#byStreams))
     return decoder
   }
 
   /** Bytes written, or undefined when the stream is broken, or ends too early and was not cut. */
-  #undo(coding: Coding, input: Uint8Array, output: Uint8Array, cut: boolean): number | undefined {
-    const decoder = this.#decoder(coding)
+  async #undo(coding: Coding, input: Uint8Array, output: Uint8Array, cut: boolean): Promise<number | undefined> {
     const from = coding === 'deflate' ? zlibHeaderBytes(input) : 0
-    const { written, broken } = decoder.push(input.subarray(from), output, 0)
-    if (broken) return undefined
-    return cut || written === output.byteLength || decoder.ended(output) ? written : undefined
+    const { written, state } = await this.#decoder(coding).push(input.subarray(from), output, 0)
+    const isWhole = state === 'ended' || (state === 'more' && (cut || written === output.byteLength))
+    return isWhole ? written : undefined
   }
 
-  #gunzip(input: Uint8Array, output: Uint8Array, cut: boolean): number | undefined {
+  async #gunzip(input: Uint8Array, output: Uint8Array, cut: boolean): Promise<number | undefined> {
     let at = 0
     let written = 0
-    while (written < output.byteLength) {
+    while (at < input.byteLength) {
       const headerBytes = gzipHeaderBytes(input.subarray(at))
       // After the first member, what is no member is padding or junk.
       if (headerBytes <= 0) return at > 0 || (headerBytes === -1 && cut) ? written : undefined
-      const decoder = this.#decoder('gzip')
-      const step = decoder.push(input.subarray(at + headerBytes), output, written)
-      if (step.broken) return undefined
+      const step = await this.#decoder('gzip').push(input.subarray(at + headerBytes), output, written)
       written += step.written
-      if (written === output.byteLength) return written
-      if (!decoder.ended(output)) return cut ? written : undefined
-      at += headerBytes + step.read + 8
-      if (at >= input.byteLength) return written
+      if (step.state === 'broken') return undefined
+      if (step.state === 'more') return cut || written === output.byteLength ? written : undefined
+      at += headerBytes + step.read + GZIP_TRAILER_BYTES
     }
     return written
-  }
-
-  async #inflateByStreams(body: Uint8Array, codings: readonly Coding[], cut: boolean): Promise<Inflated> {
-    let input = body
-    let truncated = cut
-    for (const [index, coding] of codings.entries()) {
-      const output = this.#buffer(codings.length - 1 - index)
-      const written = await inflateByStream(coding, input, output, truncated)
-      if (written === undefined) return { ok: false, code: 'bad_content_encoding' }
-      truncated ||= written > this.#bytesMax
-      input = output.subarray(0, Math.min(written, this.#bytesMax))
-    }
-    return { ok: true, bytes: input, truncated }
-  }
-}
-
-function publicStream(coding: Coding, input: Uint8Array): zlib.Gunzip | zlib.BrotliDecompress {
-  if (coding === 'gzip') return zlib.createGunzip()
-  if (coding === 'br') return zlib.createBrotliDecompress()
-  if (coding === 'zstd') return createZstd() as zlib.Gunzip
-  return zlibHeaderBytes(input) === 0 ? zlib.createInflateRaw() : zlib.createInflate()
-}
-
-async function inflateByStream(coding: Coding, input: Uint8Array, output: Uint8Array, cut: boolean): Promise<number | undefined> {
-  const stream = publicStream(coding, input)
-  let written = 0
-  try {
-    stream.end(input)
-    for await (const chunk of stream as AsyncIterable<Uint8Array>) {
-      const part = chunk.subarray(0, output.byteLength - written)
-      output.set(part, written)
-      written += part.byteLength
-      if (written === output.byteLength) break
-    }
-    return written
-  } catch (error) {
-    const { code, message } = error as { code?: string; message?: string }
-    const junkBehind = coding === 'gzip' && written > 0 && message === 'incorrect header check'
-    return junkBehind || (cut && code === 'Z_BUF_ERROR') ? written : undefined
-  } finally {
-    stream.destroy()
   }
 }

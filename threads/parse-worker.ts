@@ -4,9 +4,9 @@
  * changes. Invariant: a page that cannot be read costs itself a failure code and never the worker; only a sink that
  * cannot write throws (`disk_failed`), since that is no fault of the page.
  */
-import { SluiceError, type FailureCode } from '../engine/core/errors.ts'
+import type { FailureCode } from '../engine/core/errors.ts'
 import { limits } from '../engine/core/limits.ts'
-import { noLinks, type LinkList, type PageMeta, type PageSink, type ParsedResult, type WarcPlace } from '../engine/core/types.ts'
+import { noLinks, type LinkList, type PageMeta, type PageSink, type ParsedResult } from '../engine/core/types.ts'
 import { contentHashOf, parseFetchUrl } from '../engine/core/url-key.ts'
 import type { SlotPage } from './arena.ts'
 import { LazyPage, type Extractor } from './extractor.ts'
@@ -23,6 +23,7 @@ export interface ParseTools {
   /** Our product token in lower case, for X-Robots-Tag. */
   readonly agent: string
   readonly extractor: Extractor | undefined
+  /** Throws `disk_failed`. */
   readonly sink: PageSink | undefined
   nowMs(): number
 }
@@ -121,14 +122,6 @@ async function read(page: SlotPage, tools: ParseTools): Promise<Reading> {
   return { outcome: 'http_error', links: noLinks, refused: noRefusals(), facts }
 }
 
-function append(page: SlotPage, sink: PageSink | undefined): WarcPlace | undefined {
-  try {
-    return sink?.append({ meta: page.meta, headerBlock: page.headerBlock, body: page.body })
-  } catch (error) {
-    throw new SluiceError('disk_failed', `the WARC file cannot be written: ${String(error).split('\n')[0]}`, { cause: error })
-  }
-}
-
 export async function parsePage(page: SlotPage, tools: ParseTools): Promise<ParsedResult> {
   const startMs = tools.nowMs()
   let reading: Reading
@@ -138,7 +131,7 @@ export async function parsePage(page: SlotPage, tools: ParseTools): Promise<Pars
     reading = failed('parse_failed', { truncated: page.meta.truncated })
   }
   const { outcome, code, links, refused, facts } = reading
-  const warc = append(page, tools.sink)
+  const warc = tools.sink?.append({ meta: page.meta, headerBlock: page.headerBlock, body: page.body })
   const result = { outcome, ...(code !== undefined && { code }) }
   const line = recordLine({ meta: page.meta, result, facts, wireBytes: page.body.byteLength, parseMs: tools.nowMs() - startMs, warc })
   return {

@@ -122,6 +122,7 @@ export class Turns {
     onEnd({ owner: turn.owner, end })
     this.#owners.push(turn.owner)
     this.start()
+    if (this.#turns.size === 0) this.#watch.stop()
   }
 
   #watched(): readonly Watched[] {

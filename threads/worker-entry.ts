@@ -5,6 +5,8 @@
  */
 import { workerData } from 'node:worker_threads'
 import { limits } from '../engine/core/limits.ts'
+import { KnownTable } from '../storage/known.ts'
+import { WarcWriter } from '../storage/sinks/warc.ts'
 import { Arena } from './arena.ts'
 import { loadExtractor } from './extractor.ts'
 import { LinkCollector } from './html/links.ts'
@@ -13,6 +15,7 @@ import { parsePage, type ParseTools } from './parse-worker.ts'
 import { readRobotsText, type RobotsText } from './robots-text.ts'
 import { ScopeTable } from './scope-table.ts'
 import { takeTurn, type TurnResult, type TurnTask } from './turn.ts'
+import { WarcFiles } from './warc-files.ts'
 import type { WorkerOptions } from './worker-options.ts'
 
 export interface RobotsTask {
@@ -23,9 +26,14 @@ export interface RobotsTask {
 }
 
 const options = workerData as WorkerOptions
+const arena = Arena.over(options.arena)
 const nowMs = (): number => performance.now()
-let parseTools: Promise<ParseTools> | undefined
+let parseTools: Promise<Prepared> | undefined
 let robotsInflater: Inflater | undefined
+
+interface Prepared extends ParseTools {
+  readonly sink: WarcFiles | undefined
+}
 
 function scopeOf({ scope }: WorkerOptions): { has(hash: Uint8Array): boolean; mode: 'host' | 'domain' } | undefined {
   if (scope === undefined) return undefined
@@ -33,23 +41,31 @@ function scopeOf({ scope }: WorkerOptions): { has(hash: Uint8Array): boolean; mo
   return { has: (hash) => table.has(hash), mode: scope.mode }
 }
 
-async function prepare(): Promise<ParseTools> {
+/** The crawl is named in each file, as is who made it. */
+function openWarc({ crawlId, userAgent, warcDir: dir }: WorkerOptions): WarcFiles | undefined {
+  if (dir === undefined) return undefined
+  const info = { software: 'sluice', 'http-header-user-agent': userAgent, isPartOf: crawlId }
+  return new WarcFiles(arena, (nextFile) => new WarcWriter({ dir, nextFile, info }))
+}
+
+async function prepare(): Promise<Prepared> {
   const scope = scopeOf(options)
+  const { known } = options
   return {
     inflater: new Inflater(options.maxBodyBytes),
     collector: new LinkCollector({
       include: options.include.map((pattern) => new RegExp(pattern, 'u')),
       exclude: options.exclude.map((pattern) => new RegExp(pattern, 'u')),
-      ...(scope && { scope }),
+      ...(scope && { scope }), ...(known && { known: KnownTable.over(known) }),
     }),
     agent: /^[\w-]*/.exec(options.userAgent)![0].toLowerCase(),
     extractor: options.extractor === undefined ? undefined : await loadExtractor(options.extractor),
-    sink: undefined,
+    sink: openWarc(options),
     nowMs,
   }
 }
 
-function prepared(): Promise<ParseTools> {
+function prepared(): Promise<Prepared> {
   return (parseTools ??= prepare())
 }
 
@@ -61,8 +77,9 @@ export async function ready(): Promise<void> {
 /** Task: a turn at the ring. */
 export async function turn(task: TurnTask): Promise<TurnResult> {
   const tools = await prepared()
+  tools.sink?.begin(task.owner)
   try {
-    return await takeTurn(Arena.over(options.arena), task, { parse: (page) => parsePage(page, tools), nowMs })
+    return await takeTurn(arena, task, { parse: (page) => parsePage(page, tools), nowMs })
   } catch (error) {
     // What parsePage did not catch is a fault of the worker, which may have left a page half done: it dies of it.
     queueMicrotask(() => { throw error })

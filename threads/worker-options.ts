@@ -12,7 +12,7 @@ export interface WorkerOptions {
   readonly exclude: readonly string[]
   /** Decoded bytes read of a page. */
   readonly maxBodyBytes: number
-  /** The crawl's WARC folder; absent: no WARC files. */
+  /** The crawl's directory, in which WARC files are written; absent: none are. */
   readonly warcDir?: string
   /** Number of the first WARC file that is free. */
   readonly warcFileFirst?: number

@@ -46,13 +46,22 @@ export async function runCrawl(command: CrawlCommand): Promise<number> {
   const signalled = (): void => {
     if (supervisor.stop()) reporter.stopping()
   }
+  // Ctrl-Z stops this process alone, so the engine is told.
+  const suspended = (): void => {
+    supervisor.pause()
+    reporter.clear()
+    process.kill(process.pid, 'SIGSTOP')
+  }
+  const continued = (): void => supervisor.resume()
   for (const signal of stopSignals) process.on(signal, signalled)
+  process.on('SIGTSTP', suspended).on('SIGCONT', continued)
   // Whoever read the output has gone; the crawl itself goes on, and its records are in files.
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined)
   try {
     return conclude(await supervisor.run(), { dir, reporter, watch, command })
   } finally {
     for (const signal of stopSignals) process.off(signal, signalled)
+    process.off('SIGTSTP', suspended).off('SIGCONT', continued)
     reporter.clear()
   }
 }

@@ -18,6 +18,7 @@ import { readSeeds } from './seeds.ts'
 const seedFailuresMax = 20
 
 const stopping = new AbortController()
+let running: Crawler | undefined
 
 /** Resolves when the message has left the process. */
 function tell(message: ToParent): Promise<void> {
@@ -70,6 +71,7 @@ function idleSummary(stats: Stats, state: Summary['state']): Summary {
 async function live(start: StartMessage): Promise<void> {
   const log = openLog(start.verbose)
   const crawler = await Crawler.open(start.crawl)
+  running = crawler
   crawler.onControl((request) => handleControl(crawler, request))
   const failures = watchFailures(crawler, log)
   const { isContinued, changedOptions } = crawler
@@ -93,6 +95,11 @@ process.on('uncaughtException', (error) => void fail(error))
 process.on('SIGINT', () => stopping.abort())
 process.on('SIGTERM', () => stopping.abort())
 process.on('message', (message: ToChild) => {
-  if (message.type === 'stop') stopping.abort()
-  else void live(message).catch(fail)
+  switch (message.type) {
+    case 'start': void live(message).catch(fail); return
+    case 'stop': stopping.abort(); return
+    case 'pause': running?.pause(); return
+    case 'resume': running?.resume(); return
+    default: message satisfies never
+  }
 })

@@ -7,6 +7,7 @@
  *            <-------------------------------  seeded     (once all seeds are in the frontier)
  *            <-------------------------------  stats ...  seed_failed ...
  *     stop   ------------------------------->  aborts fetches, stores what lies in slots
+ *     pause  ------------------------------->  starts no URL until resume
  *            <-------------------------------  ended | failed, and the process exits
  */
 import type { AddResult, Stats, Summary } from '../core/api-types.ts'
@@ -40,7 +41,7 @@ export interface StartMessage {
   readonly verbose: boolean
 }
 
-export type ToChild = StartMessage | { readonly type: 'stop' }
+export type ToChild = StartMessage | { readonly type: 'stop' | 'pause' | 'resume' }
 
 export interface OpenedMessage {
   readonly type: 'opened'

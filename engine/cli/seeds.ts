@@ -104,5 +104,5 @@ async function* linesOf(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<strin
 
 /** The line and its next part, cut where it is too long for a URL in any case. */
 function grown(line: string, text: string, from: number, to: number): string {
-  return line.length >= lineCharsMax ? line : line + text.slice(from, Math.min(to, from + lineCharsMax - line.length))
+  return line + text.slice(from, Math.min(to, from + lineCharsMax - line.length))
 }

@@ -35,7 +35,7 @@ function sumsLine({ summary, elapsedMs }: SummaryView): string {
   const parts = [`${plural(summary.pages, 'page')}`]
   // Only where it says something else: the crawl had pages before this run.
   if (summary.pagesThisRun !== summary.pages) parts.push(`${count(summary.pagesThisRun)} of them now`)
-  if (summary.excluded > 0) parts.push(`${count(summary.excluded)} not allowed`)
+  if (summary.excluded > 0) parts.push(`${count(summary.excluded)} excluded`)
   parts.push(`${count(summary.failed)} failed`, `${count(summary.pending)} queued`, `${shortSize(summary.wireBytes)} received`)
   const speed = elapsedMs > 0 && summary.pagesThisRun > 0 ? ` (${rate(summary.pagesThisRun / elapsedMs * 1_000)})` : ''
   return `${summary.state}: ${parts.join(', ')}, in ${shortDuration(elapsedMs)}${speed}`

@@ -92,6 +92,15 @@ export class Supervisor {
     return true
   }
 
+  /** No URL is started until `resume`. */
+  pause(): void {
+    this.#engine?.send({ type: 'pause' })
+  }
+
+  resume(): void {
+    this.#engine?.send({ type: 'resume' })
+  }
+
   #stopEngine(): void {
     if (this.#stops > 1) return this.#engine?.kill()
     this.#engine?.send({ type: 'stop' })

@@ -52,12 +52,14 @@ export function invariant(holds: boolean, what: string): asserts holds {
 export interface FailureRule {
   /**
    * `url`: the URL is tried again within its own budget. `host`: the host rests and is probed, the URL keeps its
-   * attempts, and fails with this code when the host is given up. `never`: trying again cannot help.
+   * attempts, and fails with this code when the host is given up. `both`: as `host`; and the URL that a well host
+   * refused is charged too, so that one bad URL neither comes back for ever nor has its host given up. `never`: trying
+   * again cannot help.
    */
-  readonly retry: 'url' | 'host' | 'never'
+  readonly retry: 'url' | 'host' | 'both' | 'never'
   /** `throttle`: the host's limiter decreases, once per congestion event. */
   readonly limiter: 'throttle' | 'none'
-  /** How often the host is tried in a row before it is given up; only for `retry: 'host'`. */
+  /** How often the host is tried in a row before it is given up; only for `host` and `both`. */
   readonly hostTriesMax?: number
   readonly meaning: string
 }
@@ -82,10 +84,10 @@ export const failureTable = {
   headers_too_large: { retry: 'never', limiter: 'none', meaning: 'the response headers are larger than the limit' },
   http_408: { retry: 'url', limiter: 'throttle', meaning: 'status 408, the server waited too long for the request' },
   http_425: { retry: 'url', limiter: 'none', meaning: 'status 425, too early' },
-  http_429: { retry: 'host', limiter: 'throttle', hostTriesMax: 8, meaning: 'status 429, too many requests' },
+  http_429: { retry: 'both', limiter: 'throttle', hostTriesMax: 8, meaning: 'status 429, too many requests' },
   http_500: { retry: 'url', limiter: 'none', meaning: 'status 500, an error of the server' },
   http_502: { retry: 'url', limiter: 'throttle', meaning: 'status 502, a gateway got no good answer' },
-  http_503: { retry: 'host', limiter: 'throttle', hostTriesMax: 8, meaning: 'status 503, the service is not available' },
+  http_503: { retry: 'both', limiter: 'throttle', hostTriesMax: 8, meaning: 'status 503, the service is not available' },
   http_504: { retry: 'url', limiter: 'throttle', meaning: 'status 504, a gateway got no answer in time' },
   unsupported_type: { retry: 'never', limiter: 'none', meaning: 'the content type is not text (its body was not read)' },
   bad_content_encoding: { retry: 'never', limiter: 'none', meaning: 'the body does not match its Content-Encoding' },

@@ -35,6 +35,8 @@ export interface FetchRequest {
   readonly deadlineMs: number
   /** Asked once, after the headers. */
   readonly acceptBody: (status: number, contentType: string | undefined) => 'read' | 'refuse'
+  /** Called when the request goes out on its connection; once more when it is sent again on another. */
+  readonly onSend?: () => void
   /** Ends the fetch with `aborted`. May be shared by many. */
   readonly signal?: AbortSignal
   /** Sent besides the usual ones. */
@@ -98,6 +100,7 @@ const ACCEPT = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8'
 interface Flight {
   readonly url: URL
   readonly request: ExchangeRequest
+  readonly onSend: (() => void) | undefined
   readonly deadline: Deadline
   fetchedAtMs: number
   dnsMs?: number
@@ -145,6 +148,7 @@ export class Fetcher {
         bodyBytesMax: request.bodyBytesMax,
         acceptBody: request.acceptBody,
       },
+      onSend: request.onSend,
       deadline: new Deadline(this.#clock, request.deadlineMs, request.signal),
       fetchedAtMs: this.#clock.wallMs(),
     }
@@ -212,6 +216,7 @@ export class Fetcher {
 
   async #exchange(connection: Connection, flight: Flight): Promise<ExchangeEnd> {
     flight.fetchedAtMs = this.#clock.wallMs()
+    flight.onSend?.()
     const end = await exchange(connection, flight.request, { budget: this.#budget, clock: this.#clock, deadline: flight.deadline })
     this.#clients.release(connection)
     return end

@@ -17,6 +17,8 @@ export interface Unit extends HeapItem {
   readonly name: string
   /** The unit's clock: no start before this (monotonic). */
   nextStartAtMs: number
+  /** Whose request has started and not yet been sent; until it is, nothing else of the unit starts. */
+  holder: object | undefined
   /** Hosts that could start, soonest first. */
   readonly hosts: Heap<Host>
   /** Hosts in memory that belong here, those in the heap and those that wait for something else. */
@@ -57,7 +59,7 @@ export interface Host extends HeapItem {
 
 export function newUnit(name: string): Unit {
   return {
-    name, nextStartAtMs: 0, heapIndex: -1, hostsCount: 0,
+    name, nextStartAtMs: 0, holder: undefined, heapIndex: -1, hostsCount: 0,
     hosts: new Heap<Host>((a, b) => turnAtMs(a) < turnAtMs(b)),
   }
 }
@@ -85,6 +87,13 @@ export function readyAtMs(host: Host): number {
  */
 function turnAtMs(host: Host): number {
   return host.ended === undefined ? Math.max(readyAtMs(host), host.startedAtMs) : readyAtMs(host)
+}
+
+/** When the unit may start a URL of its first host. Ended hosts wait for no clock of their unit, only for their turn among units. */
+export function unitReadyAtMs(unit: Unit): number {
+  const host = unit.hosts.peek()
+  if (host === undefined) return Number.POSITIVE_INFINITY
+  return Math.max(host.ended === undefined ? unit.nextStartAtMs : host.startedAtMs, readyAtMs(host))
 }
 
 /** Until then its clocks still run: forgotten before, a host that comes back would be hit too soon. */

@@ -18,7 +18,8 @@ import { limits } from '../core/limits.ts'
 import type { Concurrency, CrawlOptions } from '../core/options.ts'
 import type { QueuedUrl } from '../core/types.ts'
 import { Heap } from './heap.ts'
-import { canStart, clocksUntilMs, hasWork, isIdle, isResting, newHost, newUnit, readyAtMs, type Host, type Unit } from './host.ts'
+import { chargeHost, EndedHosts, restHost, type HostFailure } from './host-failures.ts'
+import { canStart, clocksUntilMs, hasWork, isIdle, isResting, newHost, newUnit, readyAtMs, unitReadyAtMs, type Host, type Unit } from './host.ts'
 import { HostLoader, type HostLoaderOptions } from './host-loader.ts'
 import { Limiter } from './limiter.ts'
 
@@ -63,8 +64,7 @@ export class Scheduler {
   /** Hosts with work, now or later, whether they may start or not. */
   readonly #working = new Set<Host>()
   readonly #idle = new Heap<Host>((a, b) => a.forgetAtMs < b.forgetAtMs)
-  /** Hosts that were given up or excluded in this process, so that a late link to one costs no new tries; the oldest is forgotten. */
-  readonly #ended = new Map<string, NonNullable<Host['ended']>>()
+  readonly #ended: EndedHosts
   #leasedCount = 0
   /** When the crawl went on from an earlier process: that one's last starts are unknown. */
   #continuedAtMs: number | undefined
@@ -72,6 +72,7 @@ export class Scheduler {
   constructor(options: SchedulerOptions) {
     this.#is = options
     this.#hostsMax = options.hostsActiveMax ?? limits.hostsActiveMax
+    this.#ended = new EndedHosts(this.#hostsMax)
     this.#loader = new HostLoader({
       store: options.store, unitOf: options.unitOf, hosts: this.#hosts, hostsMax: this.#hostsMax,
       onLoaded: (record, unitName) => this.#attach(record, unitName), onLoadedLate: options.onWork,
@@ -114,13 +115,14 @@ export class Scheduler {
     }
   }
 
-  /** Starts a candidate: the unit's clock and the host's limiter are charged. */
+  /** Starts a candidate: the unit and the host's limiter are charged. */
   start(candidate: Candidate): Lease {
     const { host } = candidate
     this.take(candidate)
     host.limiter.inFlight += 1
-    this.spend(host)
-    return { ...candidate, startedAtMs: host.startedAtMs }
+    const lease = { ...candidate, startedAtMs: host.startedAtMs }
+    this.hold(host, lease)
+    return lease
   }
 
   /** Takes a candidate away without a fetch; it stays leased until its outcome is stored. */
@@ -133,20 +135,47 @@ export class Scheduler {
     this.#settle(host)
   }
 
-  /** Charges a start to the unit's clock: a fetch, or one of robots.txt. */
-  spend(host: Host): void {
-    const nowMs = this.#is.clock.nowMs()
-    host.startedAtMs = nowMs
-    host.unit.nextStartAtMs = nowMs + Math.max(host.delayMs ?? this.#is.options.delayMs, host.crawlDelayMs)
+  /**
+   * A request of the host begins: with a delay, nothing else of the unit starts before `sent`. The delay counts from the
+   * sending, because the connection that comes before takes its time, and the server sees requests, not starts.
+   */
+  hold(host: Host, holder: object): void {
+    host.startedAtMs = this.#is.clock.nowMs()
+    host.unit.holder = holder
+    host.unit.nextStartAtMs = this.#delayMsOf(host) > 0 ? Number.POSITIVE_INFINITY : host.startedAtMs
     this.#settle(host)
+  }
+
+  /** The request was sent, or ended without; more than once is as good as the last time. */
+  sent(host: Host, holder: object): void {
+    const { unit } = host
+    const nextStartAtMs = this.#is.clock.nowMs() + this.#delayMsOf(host)
+    if (unit.holder === holder) {
+      unit.holder = undefined
+      unit.nextStartAtMs = nextStartAtMs
+    } else {
+      unit.nextStartAtMs = Math.max(unit.nextStartAtMs, nextStartAtMs)
+    }
+    this.#settle(host)
+  }
+
+  #delayMsOf(host: Host): number {
+    return Math.max(host.delayMs ?? this.#is.options.delayMs, host.crawlDelayMs)
+  }
+
+  #unhold(lease: Lease): void {
+    if (lease.host.unit.holder === lease) this.sent(lease.host, lease)
   }
 
   /** Ends a fetch, and rules what becomes of its URL. The only reader of the failure table. */
   release(lease: Lease, end: { ok: true } | { ok: false; code: FailureCode; retryAfterMs?: number }): Ruling {
     const { host, url } = lease
     host.limiter.inFlight -= 1
+    this.#unhold(lease)
     const ruling = end.ok ? this.#succeed(lease) : this.#fail(lease, end.code, end.retryAfterMs ?? 0)
-    if (ruling.kind === 'rest') host.claimed.unshift(url)
+    // Last, so that the host is probed with another URL if there is one.
+    if (ruling.kind === 'rest') host.claimed.push(url)
+    if (ruling.kind === 'retry') this.#retrying.add(url.sequence)
     this.#settle(host)
     return ruling
   }
@@ -154,6 +183,7 @@ export class Scheduler {
   /** Gives a lease back as if it had never been taken. */
   giveBack(lease: Lease): void {
     lease.host.limiter.inFlight -= 1
+    this.#unhold(lease)
     lease.host.claimed.unshift(lease.url)
     this.#settle(lease.host)
   }
@@ -168,7 +198,7 @@ export class Scheduler {
 
   /** The host's robots.txt could not be had, or the host itself: it rests, and in the end it is given up. */
   failHost(host: Host, { code, retryAfterMs }: { code: FailureCode; retryAfterMs: number }, startedAtMs: number): void {
-    if (this.#charge(host, code, startedAtMs, retryAfterMs) === 'given up') this.#giveUp(host, code)
+    if (this.#charge(host, { code, startedAtMs, retryAfterMs }) === 'given up') this.#giveUp(host, code)
     this.#settle(host)
   }
 
@@ -189,7 +219,7 @@ export class Scheduler {
   }
 
   exclude(name: string): void {
-    this.#noteEnded(name, { outcome: 'excluded' })
+    this.#ended.note(name, { outcome: 'excluded' })
     const host = this.#hosts.get(name)
     if (host === undefined) return
     host.ended = { outcome: 'excluded' }
@@ -201,6 +231,8 @@ export class Scheduler {
     const host = this.#hosts.get(name)
     invariant(host?.leased.delete(sequence) === true, 'only a leased URL gets an outcome')
     this.#leasedCount -= 1
+    // Its row lies in the store under a later moment: the next claim tells when, also if it is the host's last.
+    if (this.#retrying.delete(sequence)) host.isDrained = false
     this.#settle(host)
   }
 
@@ -216,7 +248,7 @@ export class Scheduler {
   nextAtMs(): number | undefined {
     const unit = this.#units.peek()
     const startAtMs = unit === undefined ? Number.POSITIVE_INFINITY : unitReadyAtMs(unit)
-    const roomAtMs = this.#loader.hasMore ? (this.#idle.peek()?.forgetAtMs ?? Number.POSITIVE_INFINITY) : Number.POSITIVE_INFINITY
+    const roomAtMs = (this.#loader.hasMore ? this.#idle.peek()?.forgetAtMs : undefined) ?? Number.POSITIVE_INFINITY
     const atMs = Math.min(startAtMs, roomAtMs)
     return atMs === Number.POSITIVE_INFINITY ? undefined : atMs
   }
@@ -249,45 +281,35 @@ export class Scheduler {
   }
 
   #fail(lease: Lease, code: FailureCode, retryAfterMs: number): Ruling {
-    const { host, url } = lease
-    const { nowMs, rule } = { nowMs: this.#is.clock.nowMs(), rule: failureRule(code) }
-    if (rule.limiter === 'throttle') host.limiter.throttle(lease.startedAtMs, nowMs)
+    const { host, url, startedAtMs } = lease
+    const [nowMs, rule] = [this.#is.clock.nowMs(), failureRule(code)]
+    if (rule.limiter === 'throttle') host.limiter.throttle(startedAtMs, nowMs)
     if (rule.retry === 'never') return { kind: 'fail' }
     if (rule.retry === 'url') {
-      this.#rest(host, retryAfterMs)
-      if (url.attempts >= this.#is.options.retries) return { kind: 'fail' }
-      return { kind: 'retry', waitMs: backoffMs(url.attempts, limits.backoffMsMin, limits.backoffMsMax, this.#is.random) }
+      restHost(host, retryAfterMs, nowMs)
+      return this.#retry(url)
     }
-    if (this.#charge(host, code, lease.startedAtMs, retryAfterMs) === 'rests') return { kind: 'rest' }
-    this.#giveUp(host, code)
-    return { kind: 'fail' }
+    const wasWell = host.failures === 0
+    if (this.#charge(host, { code, startedAtMs, retryAfterMs }) === 'given up') {
+      this.#giveUp(host, code)
+      return { kind: 'fail' }
+    }
+    return rule.retry === 'both' && wasWell ? this.#retry(url) : { kind: 'rest' }
+  }
+
+  #retry({ attempts }: QueuedUrl): Ruling {
+    const { options, random } = this.#is
+    if (attempts >= options.retries) return { kind: 'fail' }
+    return { kind: 'retry', waitMs: backoffMs(attempts, limits.backoffMsMin, limits.backoffMsMax, random) }
+  }
+
+  #charge(host: Host, failure: HostFailure): 'rests' | 'given up' {
+    return chargeHost(host, failure, this.#is.clock.nowMs(), this.#is.random)
   }
 
   #giveUp(host: Host, code: FailureCode): void {
     host.ended ??= { outcome: 'failed', code }
-    this.#noteEnded(host.name, host.ended)
-  }
-
-  #noteEnded(name: string, ended: NonNullable<Host['ended']>): void {
-    this.#ended.set(name, ended)
-    if (this.#ended.size > limits.hostsActiveMax) this.#ended.delete(this.#ended.keys().next().value!)
-  }
-
-  /** The longest of all waits that were asked for wins. */
-  #rest(host: Host, waitMs: number): void {
-    if (waitMs > 0) host.restUntilMs = Math.max(host.restUntilMs, this.#is.clock.nowMs() + Math.min(waitMs, limits.retryAfterMsMax))
-  }
-
-  /** Counts a failure of the host, once for all requests that were under way when it began. */
-  #charge(host: Host, code: FailureCode, startedAtMs: number, retryAfterMs: number): 'rests' | 'given up' {
-    if (startedAtMs > host.failedAtMs) {
-      this.#rest(host, backoffMs(host.failures, limits.backoffMsMin, limits.backoffMsMax, this.#is.random))
-      host.failures += 1
-      host.failedAtMs = this.#is.clock.nowMs()
-      host.failureCode = code
-    }
-    this.#rest(host, retryAfterMs)
-    return host.failures >= (failureRule(code).hostTriesMax ?? 1) ? 'given up' : 'rests'
+    this.#ended.note(host.name, host.ended)
   }
 
   #claim(host: Host): void {
@@ -310,7 +332,8 @@ export class Scheduler {
     if (hasWork(host)) this.#working.add(host)
     else this.#working.delete(host)
     if (isIdle(host)) {
-      host.forgetAtMs = clocksUntilMs(host)
+      // A unit that is held has no time yet: it is looked at again after a while.
+      host.forgetAtMs = Math.min(clocksUntilMs(host), this.#is.clock.nowMs() + limits.idleHostLookMs)
       this.#move(host, this.#idle)
     } else {
       this.#move(host, canStart(host) ? unit.hosts : undefined)
@@ -345,8 +368,7 @@ export class Scheduler {
     const { clock, options } = this.#is
     let unit = this.#unitsByName.get(unitName)
     if (unit === undefined) {
-      unit = newUnit(unitName)
-      this.#unitsByName.set(unitName, unit)
+      this.#unitsByName.set(unitName, unit = newUnit(unitName))
     }
     unit.hostsCount += 1
     if (this.#continuedAtMs !== undefined) {
@@ -354,16 +376,9 @@ export class Scheduler {
     }
     const host = newHost(record, unit, new Limiter(options.concurrency, record.limit))
     host.startedAtMs = clock.nowMs()
-    if (record.notBeforeMs !== undefined) this.#rest(host, record.notBeforeMs - clock.wallMs())
+    if (record.notBeforeMs !== undefined) restHost(host, record.notBeforeMs - clock.wallMs(), clock.nowMs())
     host.ended = this.#ended.get(record.name) ?? host.ended
     this.#hosts.set(record.name, host)
     this.#settle(host)
   }
-}
-
-/** Ended hosts wait for no clock of their unit, only for their turn among units. */
-function unitReadyAtMs(unit: Unit): number {
-  const host = unit.hosts.peek()
-  if (host === undefined) return Number.POSITIVE_INFINITY
-  return Math.max(host.ended === undefined ? unit.nextStartAtMs : host.startedAtMs, readyAtMs(host))
 }

@@ -5,11 +5,17 @@
  * those bytes are on the disk before it. So a death at any moment leaves the last transaction and, behind the
  * committed lengths, bytes that opening cuts.
  *
-FIGURES
+ * Cost, measured on a noisy 2-core machine with Node 20.20: batches of 100 pages with 1 KB lines into a store of 340,000
+ * URLs on 2,000 hosts; milliseconds of CPU a page, main thread / all threads:
+ *   150 links of which 10 are new   0.25 / 0.43
+ *    10 links, all new              0.16 / 0.31     so a new link costs 13 microseconds of the main thread, 22 in all,
+ *   no links                        0.03 / 0.09     and one that was seen before 0.6
+ * The plan is one synchronous piece: 24 to 37 ms for 100 pages of 150 links. That bounds how long a batch should be.
+ * With a table of known links in front, the links that were seen before do not get here at all.
  */
 import * as path from 'node:path'
 import { warcFileName, type Counters } from '../../engine/core/types.ts'
-import type { CommitBatch } from '../store.ts'
+import type { CommitBatch, EndedUrl } from '../store.ts'
 import { syncFile } from '../sinks/files.ts'
 import { joinLines, type JsonlSink } from '../sinks/jsonl.ts'
 import { encodeJson } from './codec.ts'
@@ -62,7 +68,7 @@ async function appendToSinks(plan: Plan, batch: CommitBatch, places: CommitPlace
   for (const [file, length] of batch.warcLengths) {
     if (length > (places.lengths.get(warcFileName(file)) ?? 0)) lengths.set(warcFileName(file), length)
   }
-  const lines = joinLines(batch.ended.map(({ line, links }, index) => (links.count === 0 ? { line } : { line, newLinks: plan.newLinks[index]! })))
+  const lines = joinLines(batch.ended.map((ended, index) => (readsLinks(ended) ? { line: ended.line, newLinks: plan.newLinks[index]! } : { line: ended.line })))
   try {
     await Promise.all([...lengths.keys()].map((name) => syncFile(path.join(places.dir, name))))
     if (lines.length > 0) {
@@ -73,6 +79,11 @@ async function appendToSinks(plan: Plan, batch: CommitBatch, places: CommitPlace
     throw await places.environment.fail(error)
   }
   return lengths
+}
+
+/** Of these pages the links are known: a worker that dropped all of them as known leaves none, and none are new. */
+function readsLinks({ links, outcome }: EndedUrl): boolean {
+  return links.count > 0 || outcome === 'ok' || outcome === 'redirect'
 }
 
 function lengthRow(name: string, length: number): Write {

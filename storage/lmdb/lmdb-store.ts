@@ -197,13 +197,12 @@ export class LmdbStore implements Store {
   async #commit(batch: CommitBatch): Promise<CommitResult> {
     const { counters, sequence, commitNumber } = this.#state
     const plan = new Plan({
-      tables: this.#tables, hashOf: this.#hashOf, scope: this.#scope, counters, sequence,
-      isKnown: (fingerprint) => this.#known?.has(fingerprint) ?? false,
+      tables: this.#tables, hashOf: this.#hashOf, scope: this.#scope, known: this.#known, counters, sequence,
     }, batch)
     this.#state = await writePlan(plan, batch, this.#places, commitNumber + 1)
     for (const row of plan.left) if (isReadyRow(row)) this.#cursors.left(hostKeyOf(row), sequenceOf(row))
     for (const row of plan.entered) this.#cursors.entered(hostKeyOf(row), row)
-    if (this.#known !== undefined) for (const fingerprint of plan.proven) this.#known.add(fingerprint)
+    for (const fingerprint of plan.proven) this.#known?.add(fingerprint)
     return {
       commitNumber: commitNumber + 1, hostsGrown: plan.hostsGrown(), addedNew: plan.addedNew, newLinks: plan.newLinks,
     }

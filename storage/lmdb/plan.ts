@@ -9,7 +9,7 @@
  */
 import { invariant } from '../../engine/core/errors.ts'
 import { limits } from '../../engine/core/limits.ts'
-import { stateOfOutcome, type Counters, type NewUrl, type QueuedUrl, type RefusalReason } from '../../engine/core/types.ts'
+import { stateOfOutcome, type Counters, type Known, type NewUrl, type QueuedUrl, type RefusalReason } from '../../engine/core/types.ts'
 import { hostOf } from '../../engine/core/url-key.ts'
 import type { CommitBatch, DeferredUrl, EndedUrl } from '../store.ts'
 import {
@@ -27,8 +27,8 @@ export interface PlanView {
   readonly tables: Tables
   readonly hashOf: (host: string) => Uint8Array
   readonly scope: { readonly mode: ScopeMode; readonly domainOf: (host: string) => string }
-  /** True proves that the URL has a `seen` row. */
-  readonly isKnown: (fingerprint: Uint8Array) => boolean
+  /** Proofs of `seen` rows that spare look-ups. */
+  readonly known: Known | undefined
   readonly counters: Counters
   /** The sequence of the next new URL. */
   readonly sequence: number
@@ -52,13 +52,14 @@ export class Plan {
   /** Rows that leave the queue, and ready rows that enter it. */
   readonly left: Uint8Array[] = []
   readonly entered: Uint8Array[] = []
-  /** Fingerprints of all that the batch met and that has a `seen` row once it is committed. */
+  /** Fingerprints of all that the batch met and that has a `seen` row once it is committed; empty without a table. */
   readonly proven: Uint8Array[] = []
   readonly counters: Mutable<Counters> & { refused: Record<RefusalReason, number> }
   readonly arena = new Arena()
   sequence: number
 
   readonly #view: PlanView
+  readonly #hashes = new Map<string, Uint8Array>()
   readonly #hosts = new Map<string, PlannedHost>()
   readonly #newNames = new Map<string, string>()
   readonly #newUrls = new Set<string>()
@@ -96,7 +97,7 @@ export class Plan {
   }
 
   #addUrl(url: NewUrl): boolean {
-    const key = seenKey(this.#view.hashOf(url.host), url.fingerprint)
+    const key = seenKey(this.#hashOf(url.host), url.fingerprint)
     if (this.#isSeen(key)) return false
     const host = this.#host(url.host)
     if (host.facts['excluded'] === true) return this.#refuse('excluded_host')
@@ -107,7 +108,7 @@ export class Plan {
   #end(ended: EndedUrl): void {
     const { url, outcome, page } = ended
     this.#takeRow(url)
-    const key = seenKey(this.#view.hashOf(url.host), url.fingerprint)
+    const key = seenKey(this.#hashOf(url.host), url.fingerprint)
     const state = stateOfOutcome[outcome]
     this.#put('seen', key, encodeState(this.arena, state, outcome))
     if (page !== undefined) this.#put('pages', key, encodePageRow(this.arena, page))
@@ -125,18 +126,21 @@ export class Plan {
 
   #addLinks({ url, links }: EndedUrl): number {
     let added = 0
+    // Most links were seen before: one key serves all look-ups, and a new link gets a copy.
+    const key = new Uint8Array(24)
     for (let index = 0; index < links.count; index += 1) {
       const fingerprint = links.fingerprint(index)
-      if (this.#view.isKnown(fingerprint)) continue
-      const key = seenKey(links.hostHash(index), fingerprint)
-      if (!this.#isSeen(key) && this.#addLink(url, key, links.url(index), links.isRedirect(index))) added += 1
+      if (this.#view.known?.has(fingerprint) === true) continue
+      key.set(links.hostHash(index), 0)
+      key.set(fingerprint, 8)
+      if (!this.#isSeen(key) && this.#addLink(url, key.slice(), links.url(index), links.isRedirect(index))) added += 1
     }
     return added
   }
 
   #addLink(from: QueuedUrl, key: Uint8Array, url: string, isRedirect: boolean): boolean {
     const name = hostOf(new URL(url))
-    const hash = this.#view.hashOf(name)
+    const hash = this.#hashOf(name)
     invariant(Buffer.compare(hash, key.subarray(0, hash.length)) === 0, 'a link carries the hash of its host')
     if (!this.#inScope(name)) return this.#refuse('scope')
     const host = this.#host(name)
@@ -176,15 +180,19 @@ export class Plan {
   /** Whether a URL has a `seen` row or gets one in this batch; then its fingerprint is proven too. */
   #isSeen(key: Uint8Array): boolean {
     if (!this.#view.tables.seen.has(key) && !this.#newUrls.has(keyText(key))) return false
-    this.proven.push(key.subarray(8))
+    this.#prove(key)
     return true
+  }
+
+  #prove(key: Uint8Array): void {
+    if (this.#view.known !== undefined) this.proven.push(key.slice(8))
   }
 
   #enter(host: PlannedHost, key: Uint8Array, url: NewUrl): void {
     const row = readyRow(host.key, url.priority, this.sequence)
     this.sequence += 1
     this.#newUrls.add(keyText(key))
-    this.proven.push(key.subarray(8))
+    this.#prove(key)
     this.entered.push(row)
     this.#put('queue', row, encodeQueueRow(this.arena, { ...url, attempts: 0 }))
     this.#put('seen', key, encodeState(this.arena, 'pending'))
@@ -206,11 +214,19 @@ export class Plan {
     return this.#newScope.has(name) || this.#view.tables.scope.has(Buffer.from(name))
   }
 
+  #hashOf(name: string): Uint8Array {
+    const known = this.#hashes.get(name)
+    if (known !== undefined) return known
+    const hash = this.#view.hashOf(name)
+    this.#hashes.set(name, hash)
+    return hash
+  }
+
   #host(name: string): PlannedHost {
     const known = this.#hosts.get(name)
     if (known !== undefined) return known
     let row: Uint8Array | undefined
-    const key = findHostKey(this.#view.hashOf(name), name, (at) => {
+    const key = findHostKey(this.#hashOf(name), name, (at) => {
       row = this.#view.tables.hosts.get(at)
       return row === undefined ? this.#newNames.get(keyText(at)) : nameOfHostRow(row)
     })

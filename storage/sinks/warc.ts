@@ -13,8 +13,10 @@
  * Content-Length of a cut payload likewise, since it is not the length of what follows. There are no request records:
  * the request is the same for every page but for its address, and costs readers as much as the response does.
  *
- * Members of already coded payloads are stored (level 0), the others compressed at level 1. Measured for the 360 corpus
- * pages; see the figures at `level`.
+ * Members of already coded payloads are stored (level 0), the others compressed at level 1. Measured on the 360 corpus
+ * pages, milliseconds of CPU a page: coded (mean 32 KB) 0.07 stored, 0.65 at level 1 for 3 % less; not coded (mean
+ * 234 KB) 0.12 stored, 1.5 at level 1 for a fifth of the size, 3.3 at level 6 for 14 % less again. SHA-1 of a coded
+ * payload is 0.02, of one that is not 0.15.
  */
 import * as crypto from 'node:crypto'
 import * as fs from 'node:fs'

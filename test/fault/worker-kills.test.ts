@@ -1,11 +1,16 @@
 /**
  * Workers ended from outside, at random moments, under load.
  */
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { Worker } from 'node:worker_threads'
+import { gunzipSync } from 'node:zlib'
 import { describe, expect, it, vi } from 'vitest'
 import { turn } from '../support/test-clock.ts'
 import { integer, pick, withSeeds } from '../support/random.ts'
-import { openRig, smallPage } from '../support/pool-rig.ts'
+import { openRig, smallPage, type PoolRig } from '../support/pool-rig.ts'
+import { warcFileName } from '../../engine/core/types.ts'
 
 const KILLS = 300
 const THREADS = 2
@@ -25,11 +30,36 @@ function watchThreads(): { readonly living: Set<Worker>; restore(): void } {
   return { living, restore: () => spy.mockRestore() }
 }
 
+/** The pages in the WARC files, each file cut as the engine would cut it. */
+async function pagesInWarcs(dir: string, rig: PoolRig): Promise<string[]> {
+  const lengths = new Map(rig.lost.flatMap(({ warcFile, warcLength }) => (warcFile === undefined ? [] : [[warcFileName(warcFile), warcLength]])))
+  const urls: string[] = []
+  for (const name of await readdir(join(dir, 'warc'))) {
+    const whole = await readFile(join(dir, 'warc', name))
+    const cut = whole.subarray(0, lengths.get(`warc/${name}`) ?? whole.length)
+    if (cut.length === 0) continue
+    urls.push(...Array.from(gunzipSync(cut).toString('latin1').matchAll(/^WARC-Target-URI: (.*)\r$/gm), ([, url]) => url!))
+  }
+  return urls.sort()
+}
+
+/** The places of the collected pages, in the order of collecting; by file. */
+function placesOf(rig: PoolRig): Map<number, { offset: number; length: number }[]> {
+  const places = new Map<number, { offset: number; length: number }[]>()
+  for (const page of rig.collected) {
+    if (!('result' in page) || page.result.warc === undefined) continue
+    const { file, offset, length } = page.result.warc
+    places.set(file, [...(places.get(file) ?? []), { offset, length }])
+  }
+  return places
+}
+
 describe('workers killed at random moments', () => {
-  it(`lose no slot and no page over ${KILLS} kills, and each page comes out once`, { timeout: 180_000 }, async () => {
+  it(`lose no slot and no page over ${KILLS} kills; each page comes out once, and its WARC record is there once`, { timeout: 180_000 }, async () => {
     await withSeeds(1, async (random) => {
       const { living, restore } = watchThreads()
-      const rig = await openRig({ threads: THREADS, slots: 8, turnMs: 50 })
+      const dir = await mkdtemp(join(tmpdir(), 'sluice-kills-'))
+      const rig = await openRig({ threads: THREADS, slots: 8, turnMs: 50, worker: { warcDir: dir } })
       try {
         const tickets: number[] = []
         let kills = 0
@@ -53,10 +83,20 @@ describe('workers killed at random moments', () => {
         expect(crashed).toBeLessThan(tickets.length / 4)
         expect(rig.pool.stats()).toMatchObject({ slots: 8, free: 8, filled: 0, taken: 0, done: 0 })
         expect(rig.pool.stats().workersLost).toBeGreaterThan(KILLS / 2)
+        const read = tickets.flatMap((ticket, id) => (rig.outcomeOf(ticket) === 'ok' ? [`http://site.example/${id}`] : []))
+        expect(await pagesInWarcs(dir, rig)).toEqual(read.sort())
+        for (const places of placesOf(rig).values()) {
+          // Without a gap: what was committed first lies first, so a committed length covers committed pages alone.
+          places.reduce((last, place) => {
+            expect(place.offset).toBe(last.offset + last.length)
+            return place
+          })
+        }
         console.log(`${kills} kills, ${tickets.length} pages, ${crashed} given up after two deaths, ${rig.lost.length} turns lost`)
       } finally {
         restore()
         await rig.close()
+        await rm(dir, { recursive: true, force: true })
       }
     })
   })

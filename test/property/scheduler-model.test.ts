@@ -95,7 +95,8 @@ class World {
       } else if (this.random() < chanceOfGate) {
         this.charge(host)
         this.scheduler.setGate(host, true)
-        this.scheduler.spend(host)
+        this.scheduler.hold(host, host)
+        this.scheduler.sent(host, host)
         this.gated.push(host)
       } else if (this.random() < chanceOfGate) {
         this.scheduler.take(candidate)

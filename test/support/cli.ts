@@ -34,6 +34,7 @@ export class FakeTerminal {
   }
 
   #take(part: string): void {
+    // oxlint-disable-next-line no-control-regex -- as above
     const up = /^\u001B\[(\d+)A$/.exec(part)
     if (part === '\n') this.#feed()
     else if (part === '\r') this.#column = 0

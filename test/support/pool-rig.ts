@@ -34,9 +34,13 @@ export interface PoolRig {
   readonly lost: LostWorker[]
   /** Fills the page, waiting for a slot if there is none. Answers its ticket. */
   put(page: FetchedPage): Promise<number>
-  /** Resolves when so many pages were collected, or as soon as `holds` does. */
+  /** Resolves as soon as `holds` does; asked after every collecting and every loss. */
   until(holds: () => boolean): Promise<void>
   outcomeOf(ticket: number): string | undefined
+  /** Makes a file beside the extractor, which may wait for it. */
+  release(name: string): Promise<void>
+  /** From now on a new worker cannot load the extractor. */
+  breakExtractor(): Promise<void>
   close(): Promise<void>
 }
 
@@ -85,6 +89,8 @@ export async function openRig({ worker, extractor, ...options }: RigOptions = {}
       if (page === undefined) return undefined
       return 'result' in page ? (page.result.code ?? page.result.outcome) : page.code
     },
+    release: (name) => writeFile(join(scratch, name), ''),
+    breakExtractor: () => writeFile(module, 'throw new Error("broken")'),
     async close() {
       await pool.close()
       await rm(scratch, { recursive: true, force: true })

@@ -81,12 +81,14 @@ const aborted: Death = { code: null, signal: 'SIGABRT', reason: 'Reached heap li
 
 describe('the supervisor', () => {
   it('gives the summary of an engine that ended, whatever it died of afterwards', async () => {
-    const { engine, ending, engines } = rig()
+    const { clock, engine, ending, engines } = rig()
     engine().opened()
     engine().say({ type: 'ended', summary: summaryWith({ pages: 5 }), failures: { byCode: {}, seeds: 0 } })
     engine().die({ code: null, signal: 'SIGSEGV' })
     expect(await ending).toMatchObject({ kind: 'ended', summary: { state: 'complete', pagesThisRun: 5 } })
     expect(engines).toHaveLength(1)
+    // A timer would keep the process alive.
+    expect(clock.timersCount).toBe(0)
   })
 
   it('starts an engine that died of a signal again after 1, 2, 4 and 8 seconds, and gives up at the fifth death', async () => {

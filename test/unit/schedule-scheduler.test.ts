@@ -27,7 +27,12 @@ function setUp({ delayMs = 1_000, start = 4, hosts = {}, isContinued = false, ..
     expect(candidate, 'a candidate').toBeDefined()
     return candidate!
   }
-  const startNext = (): Lease => scheduler.start(next())
+  /** Starts the next URL and sends its request at once. */
+  const startNext = (): Lease => {
+    const lease = scheduler.start(next())
+    scheduler.sent(lease.host, lease)
+    return lease
+  }
   const store = (url: QueuedUrl): void => {
     frontier.end(url)
     scheduler.settled(url.host, url.sequence)
@@ -89,7 +94,7 @@ test('the URLs of an ended host go at once, all of them, but a live host that is
   for (let i = 0; i < 1_003; i++) {
     const candidate = next()
     order.push(candidate.host.name)
-    if (candidate.host.ended === undefined) scheduler.start(candidate)
+    if (candidate.host.ended === undefined) scheduler.sent(candidate.host, scheduler.start(candidate))
     else scheduler.take(candidate)
     clock.advance(1)
   }
@@ -201,7 +206,7 @@ test('a success of a request that was under way when the host failed does not en
   const { clock, scheduler, startNext } = setUp({ delayMs: 0, hosts: { a: 20 } })
   const [one, other] = [startNext(), startNext()]
   clock.advance(10)
-  expect(scheduler.release(one, { ok: false, code: 'http_503' })).toEqual({ kind: 'rest' })
+  expect(scheduler.release(one, { ok: false, code: 'dns_failed' })).toEqual({ kind: 'rest' })
   scheduler.release(other, { ok: true })
   expect(scheduler.host('a')!.failures).toBe(1)
   expect(scheduler.candidate(), 'during the rest').toBeUndefined()
@@ -219,7 +224,7 @@ test('eight refusals of requests that were under way together are one failure of
   const leases = Array.from({ length: 8 }, startNext)
   clock.advance(10)
   for (const [i, lease] of leases.entries()) {
-    expect(scheduler.release(lease, { ok: false, code: 'http_429', retryAfterMs: i === 5 ? 120_000 : 1_000 })).toEqual({ kind: 'rest' })
+    expect(scheduler.release(lease, { ok: false, code: 'http_429', retryAfterMs: i === 5 ? 120_000 : 1_000 }).kind).toBe(i === 0 ? 'retry' : 'rest')
     clock.advance(1)
   }
   const host = scheduler.host('a')!
@@ -457,4 +462,47 @@ test('no more hosts are read than fit, and a host that is missed is read when th
   const order = crawl(world)
   expect(new Set(order).size).toBe(100)
   expect(world.scheduler.isEmpty).toBe(true)
+})
+
+test('one free place is enough for a host in the store when nothing in memory can start', () => {
+  const { clock, scheduler, startNext, succeed } = setUp({ delayMs: 0, hosts: { a: 1, b: 1, c: 1, d: 1, e: 1 }, hostsActiveMax: 4 })
+  for (let i = 0; i < 3; i++) scheduler.release(startNext(), { ok: false, code: 'http_429', retryAfterMs: 50_000 })
+  succeed(startNext())
+  clock.advance(1)
+  expect(scheduler.candidate()?.host.name).toBe('e')
+})
+
+test('with a delay, nothing else of a unit starts before the request is sent, and the delay counts from there', () => {
+  const { clock, scheduler, next } = setUp({ hosts: { a: 3 } })
+  const lease = scheduler.start(next())
+  clock.advance(5_000)
+  expect(scheduler.candidate()).toBeUndefined()
+  expect(scheduler.nextAtMs()).toBeUndefined()
+  scheduler.sent(lease.host, lease)
+  clock.advance(999)
+  expect(scheduler.candidate()).toBeUndefined()
+  clock.advance(1)
+  const second = scheduler.start(next())
+  // The first ends while the second is being connected: that frees nothing.
+  scheduler.release(lease, { ok: true })
+  clock.advance(5_000)
+  expect(scheduler.candidate()).toBeUndefined()
+  // A request that ended before it was sent counts as sent.
+  scheduler.release(second, { ok: false, code: 'dns_failed' })
+  expect(lease.host.unit.nextStartAtMs).toBe(clock.nowMs() + 1_000)
+})
+
+test('a URL that a well host refuses with 503 is charged, the next one is not, and the host is probed with another', () => {
+  const { clock, scheduler, startNext } = setUp({ delayMs: 0, hosts: { a: 4 } })
+  expect(scheduler.release(startNext(), { ok: false, code: 'http_503' }).kind).toBe('retry')
+  clock.advance(60_000)
+  const probe = startNext()
+  expect(scheduler.release(probe, { ok: false, code: 'http_503' })).toEqual({ kind: 'rest' })
+  clock.advance(60_000)
+  const other = startNext()
+  expect(other.url).not.toBe(probe.url)
+  expect(scheduler.release(other, { ok: true })).toEqual({ kind: 'page' })
+  const last = startNext()
+  expect(scheduler.release({ ...last, url: { ...last.url, attempts: 2 } }, { ok: false, code: 'http_503' })).toEqual({ kind: 'fail' })
+  expect(last.host.ended).toBeUndefined()
 })

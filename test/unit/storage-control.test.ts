@@ -30,6 +30,10 @@ function start(waitMs = 0): { running: ChildProcess; told: Promise<string> } {
   return { running, told }
 }
 
+function temporaryLinks(): string[] {
+  return fs.readdirSync(os.tmpdir()).filter((name) => name.startsWith('.sl-'))
+}
+
 async function kill(running: ChildProcess): Promise<void> {
   const exited = once(running, 'exit')
   running.kill('SIGKILL')
@@ -172,8 +176,7 @@ test('the lock holds when someone removes the socket file', { skip: process.plat
 test('a directory whose path is too long for a socket works the same', async () => {
   dir = path.join(dir, ...Array.from({ length: 8 }, () => 'a-rather-long-name'))
   expect(path.join(dir, 'control.sock').length).toBeGreaterThan(108)
-  const links = (): string[] => fs.readdirSync(os.tmpdir()).filter((name) => name.startsWith('.sl-'))
-  const before = links()
+  const before = temporaryLinks()
   const lock = await acquireDir(dir)
   lock.onRequest((request) => ({ request }))
   expect(await askOwner(dir, { deep: 1 })).toEqual({ request: { deep: 1 } })
@@ -181,5 +184,5 @@ test('a directory whose path is too long for a socket works the same', async () 
   expect(await other.told).toBe('store_in_use\n')
   await lock.close()
   expect(fs.readdirSync(dir)).toEqual([])
-  expect(links()).toEqual(before)
+  expect(temporaryLinks()).toEqual(before)
 })

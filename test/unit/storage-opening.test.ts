@@ -134,7 +134,7 @@ test('opening cuts every sink file to its committed length and deletes files tha
     const [url] = store.claim('b.test', { limit: 1, nowMs: 0, leased: new Set() }).urls
     await store.commit(emptyBatch({ ended: [ended(url!)] }))
   })
-  expect(fs.readFileSync(path.join(dir, 'pages-000001.jsonl'), 'utf8')).toBe(`${lines}{"url":"http://b.test/"}\n`)
+  expect(fs.readFileSync(path.join(dir, 'pages-000001.jsonl'), 'utf8')).toBe(`${lines}{"url":"http://b.test/","newLinks":0}\n`)
   expect(fs.readdirSync(dir).sort()).toEqual(['pages-000001.jsonl', 'store', 'warc'])
   expect(fs.readdirSync(warc).sort()).toEqual(['notes.txt', 'sluice-000001.warc.gz'])
   expect(fs.readFileSync(path.join(warc, 'sluice-000001.warc.gz'), 'utf8')).toBe('committed')
@@ -149,10 +149,10 @@ test('a page file that someone shortened or took away is not written again, a ne
   })
   await again('b.test')
   expect(fs.statSync(path.join(dir, 'pages-000001.jsonl')).size).toBe(10)
-  expect(fs.readFileSync(path.join(dir, 'pages-000002.jsonl'), 'utf8')).toBe('{"url":"http://b.test/"}\n')
+  expect(fs.readFileSync(path.join(dir, 'pages-000002.jsonl'), 'utf8')).toBe('{"url":"http://b.test/","newLinks":0}\n')
   fs.rmSync(path.join(dir, 'pages-000002.jsonl'))
   await again('c.test')
-  expect(fs.readFileSync(path.join(dir, 'pages-000003.jsonl'), 'utf8')).toBe('{"url":"http://c.test/"}\n')
+  expect(fs.readFileSync(path.join(dir, 'pages-000003.jsonl'), 'utf8')).toBe('{"url":"http://c.test/","newLinks":0}\n')
 })
 
 test('page files rotate at their size between batches, and every line is there once', async () => {

@@ -19,8 +19,12 @@ beforeEach(() => {
 
 afterEach(() => fs.rmSync(dir, { recursive: true, force: true }))
 
+function nextFile(): number {
+  files += 1
+  return files
+}
+
 function writer(fileBytesMax?: number): WarcWriter {
-  const nextFile = (): number => (files += 1)
   return new WarcWriter({ dir, nextFile, info: { software: 'sluice/test' }, ...(fileBytesMax === undefined ? {} : { fileBytesMax }) })
 }
 
@@ -147,7 +151,7 @@ test('after reopen the next page begins a new file, and without a page there is 
   const second = append()
   warc.close()
   expect([first.file, second.file]).toEqual([1, 2])
-  expect(second.offset).toBe(first.offset)
+  expect(memberAt({ file: 2, offset: 0, length: second.offset })).toContain('WARC-Type: warcinfo')
 })
 
 test('what a failed write left behind is written over by the next record', async () => {

@@ -1,0 +1,131 @@
+import * as zlib from 'node:zlib'
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { gzipHeaderBytes, Inflater, type Inflated } from '../../threads/inflate.ts'
+
+const KB = 1024
+const text = Buffer.from('<p>A page like another, with some text in it.</p>\n'.repeat(400))
+const cap = text.length + 10
+const bad = { ok: false, code: 'bad_content_encoding' }
+const broken = (bytes: Buffer): Buffer => Buffer.from(bytes).fill(0xff, bytes.length >> 1, (bytes.length >> 1) + 8)
+const zstdCompress = (zlib as unknown as { zstdCompressSync?: (bytes: Uint8Array) => Buffer }).zstdCompressSync
+
+const codings = {
+  'gzip': zlib.gzipSync(text), 'x-gzip': zlib.gzipSync(text), 'GZIP ': zlib.gzipSync(text),
+  'deflate': zlib.deflateSync(text), 'deflate, without its header': zlib.deflateRawSync(text), 'br': zlib.brotliCompressSync(text),
+  ...(zstdCompress && { zstd: zstdCompress(text) }),
+}
+
+// Both ways must do the same: the synchronous handle, and the streams that stand in for it.
+describe.each([['by the synchronous handle', false], ['by streams', true]])('Inflater %s', (_way, streams) => {
+  const inflate = async (body: Uint8Array, coding: string | undefined, options: { cut?: boolean; bytesMax?: number } = {}): Promise<Inflated> =>
+    new Inflater(options.bytesMax ?? cap, streams).inflate(body, coding, options.cut ?? false)
+  const bytesOf = (inflated: Inflated): Buffer => (inflated.ok ? Buffer.from(inflated.bytes) : Buffer.from(inflated.code))
+
+  describe.each(Object.entries(codings))('%s', (name, body) => {
+    const coding = name.split(', ')[0]!
+
+    it('is undone', async () => {
+      expect(await inflate(body, coding)).toMatchObject({ ok: true, truncated: false })
+      expect(bytesOf(await inflate(body, coding)).equals(text)).toBe(true)
+    })
+
+    it('is cut at the cap, and marked; at the cap exactly it is not', async () => {
+      const cut = await inflate(body, coding, { bytesMax: 1000 })
+      expect(cut).toMatchObject({ ok: true, truncated: true })
+      expect(bytesOf(cut).equals(text.subarray(0, 1000))).toBe(true)
+      expect(await inflate(body, coding, { bytesMax: text.length })).toMatchObject({ ok: true, truncated: false })
+      expect(await inflate(body, coding, { bytesMax: text.length - 1 })).toMatchObject({ ok: true, truncated: true })
+    })
+
+    it('that ends too early is broken, unless it was cut on the wire', async () => {
+      const prefix = body.subarray(0, body.length - 12)
+      expect(await inflate(prefix, coding)).toEqual(bad)
+      const cut = await inflate(prefix, coding, { cut: true })
+      expect(cut).toMatchObject({ ok: true, truncated: true })
+      expect(text.subarray(0, bytesOf(cut).length).equals(bytesOf(cut))).toBe(true)
+    })
+
+    it('that is broken has its code', async () => {
+      expect(await inflate(Buffer.from('this is no such stream at all'), coding)).toEqual(bad)
+    })
+
+    it('of no bytes is no bytes', async () => {
+      expect(bytesOf(await inflate(new Uint8Array(0), coding)).length).toBe(0)
+    })
+  })
+
+  it('reads all members of gzip, and ignores what follows them', async () => {
+    const members = Buffer.concat([zlib.gzipSync('one '), zlib.gzipSync(''), zlib.gzipSync('two')])
+    expect(bytesOf(await inflate(members, 'gzip')).toString()).toBe('one two')
+    for (const behind of [Buffer.alloc(20), Buffer.from('junk that is no member')]) {
+      expect(bytesOf(await inflate(Buffer.concat([members, behind]), 'gzip')).toString()).toBe('one two')
+    }
+  })
+
+  it('undoes two codings, the last applied first, and no more', async () => {
+    const twice = zlib.brotliCompressSync(zlib.gzipSync(text))
+    expect(bytesOf(await inflate(twice, 'gzip, br')).equals(text)).toBe(true)
+    expect(await inflate(twice, 'br, gzip')).toEqual(bad)
+    expect(await inflate(zlib.gzipSync(twice), 'gzip, br, gzip')).toEqual(bad)
+  })
+
+  it('takes bytes as they are under a name that is no coding, and refuses one that it cannot undo', async () => {
+    for (const name of [undefined, '', 'identity', 'none', 'utf-8']) {
+      expect(bytesOf(await inflate(text, name)).equals(text)).toBe(true)
+    }
+    expect(await inflate(text, 'identity', { bytesMax: 100 })).toMatchObject({ ok: true, truncated: true })
+    expect(await inflate(text, 'compress')).toEqual(bad)
+  })
+
+  it('goes on after a broken stream as if it had not been', async () => {
+    const inflater = new Inflater(cap, streams)
+    for (let round = 0; round < 3; round += 1) {
+      expect(await inflater.inflate(broken(zlib.deflateRawSync(Buffer.from(text).reverse())), 'deflate', false)).toEqual(bad)
+      expect(bytesOf(await inflater.inflate(codings.gzip, 'gzip', false)).equals(text)).toBe(true)
+      expect(bytesOf(await inflater.inflate(codings.br, 'br', false)).equals(text)).toBe(true)
+    }
+  })
+
+  it('never throws and never writes beyond its cap, whatever the bytes', async () => {
+    const names = fc.constantFrom('gzip', 'deflate', 'br', 'zstd', 'gzip, br', 'br, deflate')
+    const mangled = fc.tuple(fc.constantFrom(...Object.values(codings)), fc.nat(), fc.nat(255))
+      .map(([body, at, value]) => Buffer.from(body).fill(value, at % body.length, (at % body.length) + 1))
+    const inflater = new Inflater(500, streams)
+    await fc.assert(fc.asyncProperty(fc.oneof(mangled, fc.uint8Array({ maxLength: 60 })), names, fc.boolean(), async (body, name, cut) => {
+      const inflated = await inflater.inflate(body, name, cut)
+      expect(inflated.ok ? inflated.bytes.byteLength <= 500 : inflated.code).toBeTruthy()
+    }), { numRuns: 200 })
+  })
+})
+
+describe('a bomb', () => {
+  const zeros = Buffer.alloc(256 * 1024 * KB)
+  it.each([
+    ['gzip', () => zlib.gzipSync(zeros, { level: 1 })],
+    ['br', () => zlib.brotliCompressSync(zeros, { params: { [zlib.constants.BROTLI_PARAM_QUALITY]: 1 } })],
+    ['gzip, gzip', () => zlib.gzipSync(zlib.gzipSync(zeros, { level: 1 }))],
+  ])('of 256 MB in %s costs no more memory than the cap', async (name, make) => {
+    const bomb = make()
+    const inflater = new Inflater(250 * KB)
+    await inflater.inflate(bomb, name, false)
+    const before = process.memoryUsage()
+    for (let round = 0; round < 5; round += 1) expect(await inflater.inflate(bomb, name, false)).toMatchObject({ ok: true, truncated: true })
+    const after = process.memoryUsage()
+    expect(after.arrayBuffers - before.arrayBuffers).toBeLessThan(300 * KB)
+    expect(after.rss - before.rss).toBeLessThan(32 * 1024 * KB)
+  })
+})
+
+describe('gzip header', () => {
+  it('is measured with all its optional fields', async () => {
+    const plain = zlib.gzipSync('x')
+    const header = Buffer.from([0x1f, 0x8b, 8, 4 + 8 + 16 + 2, 0, 0, 0, 0, 0, 3, 3, 0, 1, 2, 3, 0x61, 0, 0x62, 0x63, 0, 9, 9])
+    expect(gzipHeaderBytes(header)).toBe(header.length)
+    expect(gzipHeaderBytes(header.subarray(0, 17))).toBe(-1)
+    expect(gzipHeaderBytes(plain)).toBe(10)
+    expect(gzipHeaderBytes(Buffer.from('no gzip, but longer than ten'))).toBe(0)
+    const inflated = await new Inflater(100).inflate(Buffer.concat([header, plain.subarray(10)]), 'gzip', false)
+    expect(inflated.ok && Buffer.from(inflated.bytes).toString()).toBe('x')
+  })
+})
