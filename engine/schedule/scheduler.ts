@@ -65,6 +65,8 @@ export class Scheduler {
   readonly #working = new Set<Host>()
   readonly #idle = new Heap<Host>((a, b) => a.forgetAtMs < b.forgetAtMs)
   readonly #ended: EndedHosts
+  /** Sequences of leased URLs that will be deferred: their rows come back to the host. */
+  readonly #retrying = new Set<number>()
   #leasedCount = 0
   /** When the crawl went on from an earlier process: that one's last starts are unknown. */
   #continuedAtMs: number | undefined

@@ -7,7 +7,7 @@ const rules = Object.entries(failureTable) as [FailureCode, FailureRule][]
 
 test('a failure that is charged to the host says when the host is given up, and only such a failure does', () => {
   for (const [code, rule] of rules) {
-    if (rule.retry === 'host') expect(rule.hostTriesMax, code).toBeGreaterThanOrEqual(2)
+    if (rule.retry === 'host' || rule.retry === 'both') expect(rule.hostTriesMax, code).toBeGreaterThanOrEqual(2)
     else expect(rule.hostTriesMax, code).toBeUndefined()
     expect(failureRule(code)).toBe(failureTable[code])
   }
@@ -19,9 +19,10 @@ test('what cannot pass is never tried again: addresses, names of certificates, t
   for (const [code, rule] of rules) if (rule.retry === 'never') expect(rule.limiter, code).toBe('none')
 })
 
-test('look-up, connection, TLS, 429 and 503 are charged to the host and not to the URL', () => {
-  const host = rules.filter(([, rule]) => rule.retry === 'host').map(([code]) => code)
-  expect(host.sort()).toEqual(['connect_failed', 'connect_refused', 'connect_timeout', 'dns_failed', 'dns_not_found', 'http_429', 'http_503', 'robots_unreachable', 'tls_failed'])
+test('look-up, connection and TLS are charged to the host alone, 429 and 503 to the host and to a URL that a well host refuses', () => {
+  const codesOf = (retry: FailureRule['retry']): string[] => rules.filter(([, rule]) => rule.retry === retry).map(([code]) => code).sort()
+  expect(codesOf('host')).toEqual(['connect_failed', 'connect_refused', 'connect_timeout', 'dns_failed', 'dns_not_found', 'robots_unreachable', 'tls_failed'])
+  expect(codesOf('both')).toEqual(['http_429', 'http_503'])
 })
 
 test('what says that a host has too much to do slows it down', () => {

@@ -79,7 +79,8 @@ test('the URL to fetch is as the author wrote it, but for its fragment', () => {
 
 test('a lone surrogate and a NUL are escaped as browsers do', () => {
   expect(keyOf('http://a.test/\ud800')).toBe('http://a.test/%EF%BF%BD')
-  expect(keyOf('http://a.test/\0?\0')).toBe('http://a.test/%00?%00')
+  // At its end a NUL is trimmed with the white space, so one letter follows.
+  expect(keyOf('http://a.test/\0?\0x')).toBe('http://a.test/%00?%00x')
 })
 
 test('a host is its name without a trailing dot', () => {
@@ -109,7 +110,7 @@ test.skipIf(!existsSync(corpus))(`the key of a key is the key over the URL stand
     if (failure === true) expect(url, input).toBeUndefined()
     if (url === undefined) continue
     keys += 1
-    expect(url.href, 'the URL to fetch').not.toMatch(/[@#]/)
+    expect([url.username, url.password, url.hash, url.href.endsWith('#')], url.href).toEqual(['', '', '', false])
     expect(keyOf(urlKey(url)), input).toBe(urlKey(url))
   }
   expect(keys).toBeGreaterThan(100)
