@@ -16,15 +16,26 @@ export interface RobotsText {
   readonly sitemaps: readonly string[]
 }
 
+const BLANKS = ' \t\f\v'
+
 interface Group {
   isNamed: boolean
   readonly rules: string[]
   crawlDelayMs: number | undefined
 }
 
-/** The leading product token of a user-agent line or of an agent's name: letters, `_` and `-`, in lower case. */
+/** The leading product token of a user-agent line or of an agent's name, in lower case. Digits are tolerated. */
 function productToken(text: string): string {
-  return /^[a-z_-]*/i.exec(text)![0].toLowerCase()
+  return /^[\w-]*/.exec(text)![0].toLowerCase()
+}
+
+/** White space at the ends, as RFC 9309 knows it; a byte order mark in the middle of a file is none. */
+function trimmed(text: string): string {
+  let [start, end] = [0, text.length]
+  // By hand: a regular expression for the end of a line of blanks takes time quadratic in their number.
+  while (start < end && BLANKS.includes(text[start]!)) start += 1
+  while (end > start && BLANKS.includes(text[end - 1]!)) end -= 1
+  return text.slice(start, end)
 }
 
 /** The prefix that is read, cut at the last whole line. */
@@ -40,8 +51,10 @@ function textOf(bytes: Uint8Array): string {
 }
 
 /** A rule line, or undefined when it matches nothing. An Allow that is too long is left out, a Disallow is widened. */
-function ruleLine(kind: 'allow' | 'disallow', pattern: string): string | undefined {
-  if (pattern === '') return undefined
+function ruleLine(kind: 'allow' | 'disallow', value: string): string | undefined {
+  if (value === '') return undefined
+  // A run of stars says what one says.
+  const pattern = value.replace(/\*{2,}/g, '*')
   const isLong = pattern.length > limits.robotsPatternCharsMax
   if (kind === 'allow') return isLong ? undefined : `Allow: ${pattern}\n`
   return `Disallow: ${isLong ? pattern.slice(0, limits.robotsPatternCharsMax) : pattern}\n`
@@ -113,8 +126,8 @@ export function readRobotsText(bytes: Uint8Array, agent: string): RobotsText {
     for (const line of text.split(/\r\n|\r|\n/)) {
       const colon = line.indexOf(':')
       if (colon === -1) continue
-      const value = line.slice(colon + 1).replace(/#.*$/, '').trim()
-      reader.read(line.slice(0, colon).trim().toLowerCase(), value)
+      const value = trimmed(line.slice(colon + 1).replace(/#.*$/, ''))
+      reader.read(trimmed(line.slice(0, colon)).toLowerCase(), value)
     }
   }
   const { rules, crawlDelayMs } = reader.group

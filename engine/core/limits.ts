@@ -104,8 +104,6 @@ export const limits = {
   hostsActiveMax: 100_000,
   /** Hosts whose politeness unit is being looked up, when units are addresses. */
   hostsResolvingMax: 1_000,
-  /** A host without work is forgotten when its clocks have run out; one whose unit's clock stands is looked at again after this. */
-  idleHostLookMs: 60_000,
   /** URLs of one host claimed ahead. */
   claimUrlsPerHost: 8,
   /** Names of the scope in the workers' filter: 64-bit hashes, so 16 MB at most. */

@@ -93,7 +93,8 @@ function turnAtMs(host: Host): number {
 export function unitReadyAtMs(unit: Unit): number {
   const host = unit.hosts.peek()
   if (host === undefined) return Number.POSITIVE_INFINITY
-  return Math.max(host.ended === undefined ? unit.nextStartAtMs : host.startedAtMs, readyAtMs(host))
+  if (host.ended !== undefined) return Math.max(host.startedAtMs, readyAtMs(host))
+  return unit.holder === undefined ? Math.max(unit.nextStartAtMs, readyAtMs(host)) : Number.POSITIVE_INFINITY
 }
 
 /** Until then its clocks still run: forgotten before, a host that comes back would be hit too soon. */

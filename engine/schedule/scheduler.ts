@@ -74,7 +74,7 @@ export class Scheduler {
   constructor(options: SchedulerOptions) {
     this.#is = options
     this.#hostsMax = options.hostsActiveMax ?? limits.hostsActiveMax
-    this.#ended = new EndedHosts(this.#hostsMax)
+    this.#ended = new EndedHosts(limits.hostsActiveMax)
     this.#loader = new HostLoader({
       store: options.store, unitOf: options.unitOf, hosts: this.#hosts, hostsMax: this.#hostsMax,
       onLoaded: (record, unitName) => this.#attach(record, unitName), onLoadedLate: options.onWork,
@@ -143,21 +143,15 @@ export class Scheduler {
    */
   hold(host: Host, holder: object): void {
     host.startedAtMs = this.#is.clock.nowMs()
-    host.unit.holder = holder
-    host.unit.nextStartAtMs = this.#delayMsOf(host) > 0 ? Number.POSITIVE_INFINITY : host.startedAtMs
+    if (this.#delayMsOf(host) > 0) host.unit.holder = holder
     this.#settle(host)
   }
 
   /** The request was sent, or ended without; more than once is as good as the last time. */
   sent(host: Host, holder: object): void {
     const { unit } = host
-    const nextStartAtMs = this.#is.clock.nowMs() + this.#delayMsOf(host)
-    if (unit.holder === holder) {
-      unit.holder = undefined
-      unit.nextStartAtMs = nextStartAtMs
-    } else {
-      unit.nextStartAtMs = Math.max(unit.nextStartAtMs, nextStartAtMs)
-    }
+    if (unit.holder === holder) unit.holder = undefined
+    unit.nextStartAtMs = Math.max(unit.nextStartAtMs, this.#is.clock.nowMs() + this.#delayMsOf(host))
     this.#settle(host)
   }
 
@@ -334,8 +328,7 @@ export class Scheduler {
     if (hasWork(host)) this.#working.add(host)
     else this.#working.delete(host)
     if (isIdle(host)) {
-      // A unit that is held has no time yet: it is looked at again after a while.
-      host.forgetAtMs = Math.min(clocksUntilMs(host), this.#is.clock.nowMs() + limits.idleHostLookMs)
+      host.forgetAtMs = clocksUntilMs(host)
       this.#move(host, this.#idle)
     } else {
       this.#move(host, canStart(host) ? unit.hosts : undefined)

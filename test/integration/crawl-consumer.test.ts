@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { Crawler, type BlockedOn } from '../../engine/index.ts'
+import { Crawler, type BlockedOn, type Bound } from '../../engine/index.ts'
 import { notOnce, openBed, readPages, readWarcs, type CrawlBed } from '../support/crawl.ts'
+import { until } from '../support/processes.ts'
 
 describe('a consumer', () => {
   let bed: CrawlBed
@@ -13,20 +14,20 @@ describe('a consumer', () => {
   it('that does not ask for the next page stops the crawl, and is named as the reason', async () => {
     const crawler = await Crawler.open(bed.options)
     await crawler.add(bed.web.seeds)
-    const blocked = new Promise<void>((resolve) => {
-      crawler.on('pressure', (on: BlockedOn) => { if (on === 'consumer') resolve() })
-    })
+    const reasons: BlockedOn[] = []
+    crawler.on('pressure', (blockedOn) => reasons.push(blockedOn))
+    const bound = (name: string): Bound => crawler.stats().bounds.find((each) => each.name === name)!
     let seen = 0
     for await (const page of crawler.run()) {
       expect(page.url).toMatch(/^http:/)
       seen += 1
       if (seen !== 200) continue
-      await blocked
-      const { bounds, pages, inFlight } = crawler.stats()
-      const bound = (name: string): { used: number; max: number } => bounds.find((each) => each.name === name)!
-      expect(bound('pagesUnacked')).toMatchObject({ used: 256, max: 256 })
+      await until(() => bound('pagesUnacked').used === 256 && crawler.stats().inFlight === 0)
+      const { blockedOn, pages } = crawler.stats()
+      expect(blockedOn).toBe('consumer')
+      expect(reasons.at(-1)).toBe('consumer')
       expect(pages).toBeLessThan(200)
-      expect(inFlight).toBeLessThanOrEqual(bound('connections').max)
+      expect(bound('slots').used).toBeLessThanOrEqual(bound('slots').max)
     }
     expect(seen).toBe(bed.web.pages)
     expect(crawler.stats()).toMatchObject({ pending: 0, pages: bed.web.pages })

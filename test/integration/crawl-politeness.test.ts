@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { Crawler } from '../../engine/index.ts'
 import { openBed } from '../support/crawl.ts'
 
-const DELAY_MS = 200
+const DELAY_MS = 400
 
 /** Gaps between one request and the next on a unit, by the server's clock. */
 function gapsBy<T extends { readonly t: number }>(requests: readonly T[], unitOf: (request: T) => string): number[] {

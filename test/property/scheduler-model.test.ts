@@ -31,9 +31,12 @@ class World {
   readonly hostsMax: number
   /** When each unit may be started next, by what was started on it. */
   readonly unitFreeAtMs = new Map<string, number>()
+  /** With a delay, nothing else of a unit starts before this request was sent. */
+  readonly unitHeldBy = new Map<string, object>()
   readonly restUntilMs = new Map<string, number>()
   readonly crawlDelayMs = new Map<string, number>()
   readonly inFlight: Lease[] = []
+  readonly unsent: Lease[] = []
   readonly gated: Host[] = []
   /** Received, and not stored: in a slot, or in the consumer's window. */
   readonly received: QueuedUrl[] = []
@@ -74,7 +77,22 @@ class World {
     const nowMs = this.clock.nowMs()
     expect(nowMs, `two starts on ${unit}`).toBeGreaterThanOrEqual(this.unitFreeAtMs.get(unit) ?? 0)
     expect(nowMs, `a start on ${host.name} while it rests`).toBeGreaterThanOrEqual(this.restUntilMs.get(host.name) ?? 0)
-    this.unitFreeAtMs.set(unit, nowMs + Math.max(this.delayMs, this.crawlDelayMs.get(host.name) ?? 0))
+    expect(this.unitHeldBy.has(unit), `a start on ${unit} while another is not sent`).toBe(false)
+  }
+
+  delayOf(host: Host): number {
+    return Math.max(this.delayMs, this.crawlDelayMs.get(host.name) ?? 0)
+  }
+
+  hold(host: Host, holder: object): void {
+    if (this.delayOf(host) > 0) this.unitHeldBy.set(this.unitOfHost(host.name), holder)
+  }
+
+  /** The request has left, or has ended without. */
+  sent(host: Host, holder: object): void {
+    const unit = this.unitOfHost(host.name)
+    if (this.unitHeldBy.get(unit) === holder) this.unitHeldBy.delete(unit)
+    this.unitFreeAtMs.set(unit, Math.max(this.unitFreeAtMs.get(unit) ?? 0, this.clock.nowMs() + this.delayOf(host)))
   }
 
   lease({ sequence, host }: QueuedUrl): void {
@@ -88,17 +106,18 @@ class World {
       const candidate = this.scheduler.candidate()
       if (candidate === undefined) return
       const { host, url } = candidate
+      const roll = this.random()
       if (host.ended !== undefined) {
         this.scheduler.take(candidate)
         this.lease(url)
         this.changes.push({ url })
-      } else if (this.random() < chanceOfGate) {
+      } else if (roll < chanceOfGate) {
         this.charge(host)
         this.scheduler.setGate(host, true)
         this.scheduler.hold(host, host)
-        this.scheduler.sent(host, host)
+        this.hold(host, host)
         this.gated.push(host)
-      } else if (this.random() < chanceOfGate) {
+      } else if (roll < 2 * chanceOfGate) {
         this.scheduler.take(candidate)
         this.lease(url)
         this.changes.push({ url })
@@ -114,8 +133,10 @@ class World {
     this.charge(host)
     const isProbe = host.failures > 0
     const lease = this.scheduler.start(candidate)
+    this.hold(host, lease)
     this.lease(url)
     this.inFlight.push(lease)
+    this.unsent.push(lease)
     this.starts += 1
     const together = this.inFlight.filter((other) => other.host === host).length
     expect(together, `in flight at ${host.name}`).toBeLessThanOrEqual(isProbe ? 1 : host.limiter.limit)
@@ -125,6 +146,11 @@ class World {
   finish(lease: Lease, end: 'ok' | 'back' | FailureCode): void {
     this.inFlight.splice(this.inFlight.indexOf(lease), 1)
     const { host, url } = lease
+    const unsentAt = this.unsent.indexOf(lease)
+    if (unsentAt >= 0) {
+      this.unsent.splice(unsentAt, 1)
+      if (this.unitHeldBy.get(this.unitOfHost(host.name)) === lease) this.sent(host, lease)
+    }
     if (end === 'back') {
       this.scheduler.giveBack(lease)
       this.underWay.delete(url.sequence)
@@ -158,6 +184,8 @@ class World {
     const host = this.gated.shift()!
     if (outcome !== 'ok') this.scheduler.failHost(host, { code: outcome, retryAfterMs: 0 }, host.startedAtMs)
     if (host.ended !== undefined) this.endedHosts.add(host.name)
+    this.scheduler.sent(host, host)
+    this.sent(host, host)
     this.scheduler.setGate(host, false)
   }
 
@@ -176,8 +204,8 @@ class World {
     for (const { url, notBeforeMs } of this.stored) {
       this.scheduler.settled(url.host, url.sequence)
       this.underWay.delete(url.sequence)
+      // A deferral does not count as growth: the scheduler ruled it, and must know by itself that a row is left.
       if (notBeforeMs === undefined) this.outcomes.set(url.sequence, (this.outcomes.get(url.sequence) ?? 0) + 1)
-      else this.grown.push(url.host)
     }
     this.stored = []
     for (const host of this.grown) this.scheduler.grow(host)
@@ -189,8 +217,9 @@ class World {
     const roll = random()
     if (roll < 0.25) this.dispatch(0.05)
     else if (roll < 0.5 && this.inFlight.length > 0) this.finish(pick(random, this.inFlight), random() < 0.6 ? 'ok' : pick(random, ['back' as const, ...codes]))
-    else if (roll < 0.6 && this.received.length > 0) this.leaveSlot()
-    else if (roll < 0.66) this.commit()
+    else if (roll < 0.57 && this.unsent.length > 0) this.send()
+    else if (roll < 0.62 && this.received.length > 0) this.leaveSlot()
+    else if (roll < 0.67) this.commit()
     else if (roll < 0.72) this.committed()
     else if (roll < 0.76) this.grow(pick(random, names), 1 + integer(random, 12))
     else if (roll < 0.8 && this.gated.length > 0) this.openGate(random() < 0.7 ? 'ok' : 'robots_unreachable')
@@ -198,6 +227,12 @@ class World {
     else if (roll < 0.82) this.clock.jumpWall(integer(random, 2_000) - 1_000)
     else this.clock.advance(integer(random, 300))
     this.check()
+  }
+
+  send(): void {
+    const [lease] = this.unsent.splice(integer(this.random, this.unsent.length), 1)
+    this.scheduler.sent(lease!.host, lease!)
+    this.sent(lease!.host, lease!)
   }
 
   leaveSlot(): void {
@@ -234,7 +269,7 @@ class World {
   async drain(): Promise<void> {
     for (let rounds = 0; rounds < 20_000; rounds++) {
       await turn()
-      for (const lease of [...this.inFlight]) this.finish(lease, 'ok')
+      while (this.inFlight.length > 0) this.finish(this.inFlight[0]!, 'ok')
       while (this.gated.length > 0) this.openGate('ok')
       for (const url of this.received.splice(0)) this.changes.push({ url })
       this.commit()

@@ -41,6 +41,16 @@ function deferred(sequence: number): DeferredUrl {
   return { url: queued(sequence), attempts: 1, notBeforeMs: 0, retry: true }
 }
 
+/** A flush, and whether it has resolved. */
+function flushing(loop: CommitLoop): { readonly isDone: boolean; readonly promise: Promise<void> } {
+  const flush = { isDone: false, promise: Promise.resolve() }
+  flush.promise = (async () => {
+    await loop.flush()
+    flush.isDone = true
+  })()
+  return flush
+}
+
 /** The fake store says of it that it was new when `isNew`. */
 function added(isNew: boolean): NewUrl {
   return { url: 'http://a/', host: 'a', fingerprint: new Uint8Array(16), depth: isNew ? 0 : 1, priority: 0 }
@@ -82,7 +92,7 @@ test('what comes during a commit waits for its end, and its age counts from when
   clock.advance(limits.commitAgeMsMax)
   loop.end(ended(2))
   await clock.play(limits.commitAgeMsMax - 10)
-  for (let i = 0; i < 3 * limits.commitUrlsMax; i++) loop.defer(deferred(10 + i))
+  for (let i = 0; i < limits.commitQueueUrlsMax; i++) loop.defer(deferred(10 + i))
   expect([commits.length, loop.isFull]).toEqual([1, true])
   commits[0]!.finish()
   await turn()
@@ -154,13 +164,12 @@ test('flush resolves when everything that was given before is stored, and at onc
   loop.end(ended(1))
   clock.advance(limits.commitAgeMsMax)
   loop.end(ended(2))
-  let isFlushed = false
-  const flushed = loop.flush().then(() => { isFlushed = true })
+  const flush = flushing(loop)
   commits[0]!.finish()
   await turn()
-  expect([isFlushed, commits.length]).toEqual([false, 2])
+  expect([flush.isDone, commits.length]).toEqual([false, 2])
   commits[1]!.finish()
-  await flushed
+  await flush.promise
   expect(committed.map((batch) => batch.ended.map(({ url }) => url.sequence))).toEqual([[1], [2]])
   expect([loop.isIdle, loop.lagMs, clock.timersCount]).toEqual([true, 0, 0])
 })
@@ -176,7 +185,7 @@ test('a store that fails rejects every add that waits and every later one, ends 
   expect(await answers).toEqual([failed, failed, failed])
   await expect(loop.add([added(true)], [])).rejects.toBe(error)
   await expect(loop.flush()).rejects.toBe(error)
-  for (let i = 0; i < 2 * limits.commitUrlsMax; i++) loop.end(ended(i))
+  for (let i = 0; i < limits.commitQueueUrlsMax; i++) loop.end(ended(i))
   await clock.play(10 * limits.commitAgeMsMax)
   expect([commits.length, failures, clock.timersCount]).toEqual([1, [error], 0])
   expect(loop.isFull, 'its callers stop').toBe(true)
@@ -223,13 +232,12 @@ test('over random work and latencies one commit runs at a time, each outcome is 
       expect(commits.length - finished, 'commits under way').toBeLessThanOrEqual(1)
       if (commits.length === finished) expect(loop.lagMs, 'the age of what waits').toBeLessThanOrEqual(limits.commitAgeMsMax)
     }
-    let isFlushed = false
-    const flushed = loop.flush().then(() => { isFlushed = true })
-    while (!isFlushed) {
+    const flush = flushing(loop)
+    while (!flush.isDone) {
       if (finished < commits.length) commits[finished++]!.finish()
       await turn()
     }
-    await flushed
+    await flush.promise
     expect((await Promise.all(answers)).flat().every(Boolean)).toBe(true)
     const sequencesOf = (urls: readonly { url: QueuedUrl }[]): number[] => urls.map(({ url }) => url.sequence)
     for (const kind of ['ended', 'deferred'] as const) {

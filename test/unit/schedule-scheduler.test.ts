@@ -367,7 +367,7 @@ test('a host is given up after as many failures in a row as the table says; its 
 })
 
 test('an excluded host stays excluded when its last request fails, and when it is loaded before the exclusion is stored', async () => {
-  let found = (_: string): void => {}
+  let found: (unit: string) => void = () => {}
   const { frontier, scheduler, startNext, next } = setUp({
     hosts: { a: 2 },
     unitOf: (host) => (host === 'late' ? new Promise((resolve) => { found = resolve }) : host),

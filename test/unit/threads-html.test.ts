@@ -70,6 +70,10 @@ describe('readHtml', () => {
     expect(hrefs('<!-- <a href=1> --><script>"<a href=2>"</script><style><a href=3></style><template><a href=4>x</a></template><noscript><a href=5>x</a></noscript>')).toEqual(['5'])
   })
 
+  it('ends a script at its end tag, whatever the case of either', () => {
+    expect(hrefs('<SCRIPT>1</script><a href=1>x</a><script>2</SCRIPT><a href=2>x</a><Style>3</style><a href=3>x</a>')).toEqual(['1', '2', '3'])
+  })
+
   it('takes the first base, the first title and the first canonical address', () => {
     expect(read('<title> One\n &amp; two </title><base target=_top><base href="/x/"><base href="/y/"><link rel=canonical href=/z><link rel=canonical href=/zz><svg><title>no</title></svg>'))
       .toMatchObject({ title: 'One & two', base: '/x/', canonical: '/z' })

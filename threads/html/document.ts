@@ -24,8 +24,15 @@ function cutUnended(text: string, start: string, end: string): string {
   return text
 }
 
+const upperCase = /<\/?S(?:CRIPT|TYLE|cript|tyle)\b/g
+
+/** The package looks for the end of <SCRIPT> in the same case: with `</script>` the rest of the page was lost. */
+function lowerRawText(text: string): string {
+  return text.replace(upperCase, (tag) => tag.toLowerCase())
+}
+
 export function parseDocument(text: string): HtmlDocument {
-  const bounded = cutUnended(cutUnended(text, '<!--', '-->'), '<![CDATA[', ']]>')
+  const bounded = lowerRawText(cutUnended(cutUnended(text, '<!--', '-->'), '<![CDATA[', ']]>'))
   return parse(bounded, { parseNoneClosedTags: true, blockTextElements: { script: true, style: true } })
 }
 

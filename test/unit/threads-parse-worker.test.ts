@@ -1,0 +1,183 @@
+import { gzipSync } from 'node:zlib'
+import { describe, expect, it } from 'vitest'
+import { SluiceError } from '../../engine/core/errors.ts'
+import { limits } from '../../engine/core/limits.ts'
+import type { PageMeta, ParsedResult } from '../../engine/core/types.ts'
+import { contentHashOf } from '../../engine/core/url-key.ts'
+import type { Extractor, ParsedPage } from '../../threads/extractor.ts'
+import { LinkCollector } from '../../threads/html/links.ts'
+import { Inflater } from '../../threads/inflate.ts'
+import { parsePage, type ParseTools } from '../../threads/parse-worker.ts'
+import { metaOf } from '../support/pool-rig.ts'
+
+const url = 'http://site.example/dir/page'
+const tools: ParseTools = {
+  inflater: new Inflater(10_000), collector: new LinkCollector({ include: [], exclude: [] }),
+  agent: 'sluice', extractor: undefined, sink: undefined, nowMs: () => 5,
+}
+
+function parse(body: string | Uint8Array, meta: Partial<PageMeta> = {}, more: Partial<ParseTools> = {}): Promise<ParsedResult> {
+  const page = {
+    meta: metaOf(url, meta), redirects: meta.redirectedFrom?.length ?? 0,
+    headerBlock: Buffer.from('Content-Type: text/html\r\nSet-Cookie: a\r\nset-cookie: b\r\n'), body: Buffer.from(body),
+  }
+  return parsePage(page, { ...tools, ...more })
+}
+
+function recordOf({ line }: ParsedResult): Record<string, unknown> {
+  return JSON.parse(`${Buffer.from(line).toString()}}`) as Record<string, unknown>
+}
+
+function urls({ links }: ParsedResult): string[] {
+  return Array.from({ length: links.count }, (_, index) => `${links.url(index)}${links.isRedirect(index) ? ' (redirect)' : ''}`)
+}
+
+describe('a page that was read', () => {
+  const html = '<html lang=en><title>T</title><link rel=canonical href="/c"><meta name=robots content=noindex><a href=/a>a</a><a href=/a#x>a</a>'
+
+  it('has its facts in the record, and none that are absent', async () => {
+    const result = await parse(html, { referrer: 'http://r.example/', etag: '"1"', robotsTag: 'nofollow', ip: '127.0.0.1', timings: { totalMs: 7 } })
+    expect(result).toMatchObject({ outcome: 'ok', bodyBytes: html.length, contentHash: contentHashOf(Buffer.from(html)) })
+    expect(urls(result)).toEqual(['http://site.example/a'])
+    expect(recordOf(result)).toEqual({
+      url, status: 200, outcome: 'ok', fetchedAt: '2026-01-01T00:00:00.000Z', depth: 0, referrer: 'http://r.example/', attempts: 1,
+      contentType: 'text/html', charset: 'utf-8', bytes: html.length, wireBytes: html.length, title: 'T', lang: 'en',
+      canonical: 'http://site.example/c', robots: { noindex: true, nofollow: true }, links: 1,
+      hash: Buffer.from(contentHashOf(Buffer.from(html))).toString('hex'), etag: '"1"', ip: '127.0.0.1', timings: { totalMs: 7, parseMs: 0 },
+    })
+  })
+
+  it('counts wire and decoded bytes apart, and says when either was cut', async () => {
+    const body = gzipSync(`<a href=/first>x</a>${' '.repeat(20_000)}`)
+    expect(recordOf(await parse(body, { contentEncoding: 'gzip' }))).toMatchObject({ bytes: 10_000, wireBytes: body.length, truncated: true, links: 1 })
+    expect(recordOf(await parse(body.subarray(0, -9), { contentEncoding: 'gzip', truncated: true }))).toMatchObject({ outcome: 'ok', truncated: true })
+    expect(recordOf(await parse('<p>x'))['truncated']).toBeUndefined()
+  })
+
+  it('probably needs a browser when it has scripts and hardly any text', async () => {
+    expect(recordOf(await parse('<div id=root></div><script src=/app.js></script>'))['needsJs']).toBe(true)
+    expect(recordOf(await parse('<div id=root></div><script>small()</script>'))['needsJs']).toBeUndefined()
+    expect(recordOf(await parse(`<script src=/app.js></script><p>${'word '.repeat(60)}`))['needsJs']).toBeUndefined()
+  })
+
+  it('has no links when it is no HTML, by its type or, without one, by its first character', async () => {
+    const result = await parse('<a href=/a>', { contentType: 'text/plain; charset=utf-8' })
+    expect([result.links.count, recordOf(result)['links'], recordOf(result)['charset']]).toEqual([0, undefined, 'utf-8'])
+    const { contentType: _type, ...untyped } = metaOf(url)
+    const page = { meta: untyped, redirects: 0, headerBlock: new Uint8Array(0), body: Buffer.from(' <a href=/a>x</a>') }
+    expect((await parsePage(page, tools)).links.count).toBe(1)
+  })
+
+  it('with a broken coding has the code bad_content_encoding', async () => {
+    const result = await parse('no gzip at all', { contentEncoding: 'gzip' })
+    expect(result).toMatchObject({ outcome: 'failed', code: 'bad_content_encoding' })
+    expect(recordOf(result)).toMatchObject({ outcome: 'failed', code: 'bad_content_encoding', wireBytes: 14 })
+  })
+
+  it('that makes the reader throw costs itself parse_failed and nothing else', async () => {
+    const broken = { collect: () => { throw new Error('no') } } as unknown as LinkCollector
+    expect(await parse('<p>x', {}, { collector: broken })).toMatchObject({ outcome: 'failed', code: 'parse_failed' })
+  })
+})
+
+describe('a redirect', () => {
+  it('is an outcome whose target is a link of its own, and says where it points', async () => {
+    const result = await parse('ignored <a href=/no>', { status: 301, location: '../moved?x#y' })
+    expect([result.outcome, urls(result)]).toEqual(['redirect', ['http://site.example/moved?x (redirect)']])
+    expect(recordOf(result)).toMatchObject({ outcome: 'redirect', redirectTo: 'http://site.example/moved?x', status: 301 })
+    expect(recordOf(result)['bytes']).toBeUndefined()
+  })
+
+  it('too many of them in a chain are redirect_limit, counted without the chain itself', async () => {
+    const meta = { status: 302, location: '/next' }
+    const chain = (hops: number): string[] => Array.from({ length: hops }, (_, index) => `http://site.example/${index}`)
+    expect((await parse('', { ...meta, redirectedFrom: chain(limits.redirectsMax - 1) })).outcome).toBe('redirect')
+    expect(await parse('', { ...meta, redirectedFrom: chain(limits.redirectsMax) })).toMatchObject({ outcome: 'failed', code: 'redirect_limit', links: { count: 0 } })
+    const page = { meta: metaOf(url, meta), redirects: limits.redirectsMax, headerBlock: new Uint8Array(0), body: new Uint8Array(0) }
+    expect((await parsePage(page, tools)).code).toBe('redirect_limit')
+  })
+
+  it('to what is no address is counted as refused', async () => {
+    const result = await parse('', { status: 302, location: 'mailto:a@b.example' })
+    expect([result.outcome, result.links.count, result.refused.scheme]).toEqual(['redirect', 0, 1])
+  })
+
+  it('without a Location is an answer without a target', async () => {
+    expect((await parse('x', { status: 304 })).outcome).toBe('http_error')
+  })
+})
+
+describe('an error of the server', () => {
+  it('is an outcome; its links are not followed, and its body is known by its hash', async () => {
+    const result = await parse('<a href=/a>x</a>', { status: 404 })
+    expect(result).toMatchObject({ outcome: 'http_error', bodyBytes: 16, links: { count: 0 }, contentHash: contentHashOf(Buffer.from('<a href=/a>x</a>')) })
+    expect(result.code).toBeUndefined()
+  })
+
+  it('stays what it is when its body is broken', async () => {
+    expect((await parse('no gzip', { status: 500, contentEncoding: 'gzip' })).outcome).toBe('http_error')
+  })
+})
+
+describe('an extractor', () => {
+  const extract = (extractor: Extractor, body = '<title>T</title><a href=/a rel=next>x</a>'): Promise<ParsedResult> => parse(body, {}, { extractor })
+
+  it('sees the page as it was, and its answer is the record', async () => {
+    let page: ParsedPage | undefined
+    const result = await extract(async (given) => {
+      page = given
+      await Promise.resolve()
+      return {
+        title: given.document.querySelector('title')?.text, text: given.text.length, links: given.links, meta: given.meta,
+        status: given.status, charset: given.charset, cookie: given.headers['set-cookie'], body: Buffer.from(given.body).toString().length,
+      }
+    })
+    expect(recordOf(result)['record']).toEqual({
+      title: 'T', text: 41, links: [{ url: 'http://site.example/a', element: 'a', rel: 'next' }], meta: { title: 'T', robots: {} },
+      status: 200, charset: 'utf-8', cookie: 'a, b', body: 41,
+    })
+    expect(page!.text.length).toBe(41)
+  })
+
+  it('cannot have afterwards what it did not ask for, when the buffer holds another page', async () => {
+    let page: ParsedPage | undefined
+    await extract((given) => { page = given })
+    expect(() => page!.body).toThrow(/no longer in hand/)
+    expect(() => page!.text).toThrow(/no longer in hand/)
+    expect(page!.url).toBe(url)
+  })
+
+  it('that returns nothing leaves no record, and null is a record', async () => {
+    expect('record' in recordOf(await extract(() => undefined))).toBe(false)
+    expect(recordOf(await extract(() => null))['record']).toBe(null)
+  })
+
+  it('that fails costs its page extractor_failed; the links are reported and the facts are kept', async () => {
+    for (const extractor of [() => { throw new Error('no') }, () => Promise.reject(new Error('no')), () => 1n, () => Symbol('x'), () => 'x'.repeat(limits.extractedBytesMax)]) {
+      const result = await extract(extractor)
+      expect([result.code, urls(result), recordOf(result)['title']]).toEqual(['extractor_failed', ['http://site.example/a'], 'T'])
+    }
+  })
+
+  it('is asked about pages that were read only', async () => {
+    const extractor = (): never => { throw new Error('asked') }
+    expect((await parse('', { status: 404 }, { extractor })).outcome).toBe('http_error')
+  })
+})
+
+describe('a sink', () => {
+  it('gets each answer as received, and the record says where it lies', async () => {
+    const seen: Uint8Array[] = []
+    const sink = { append: ({ body }: { body: Uint8Array }) => { seen.push(body); return { file: 3, offset: 17, length: 5 } } }
+    const body = gzipSync('<p>x')
+    const result = await parse(body, { contentEncoding: 'gzip' }, { sink })
+    expect([result.warc, recordOf(result)['warc']]).toEqual([{ file: 3, offset: 17, length: 5 }, { file: 'warc/sluice-000003.warc.gz', offset: 17 }])
+    expect(Buffer.from(seen[0]!).equals(body)).toBe(true)
+    expect((await parse('', { status: 404 }, { sink })).warc).toBeDefined()
+  })
+
+  it('that cannot write throws: it is no fault of the page', async () => {
+    const sink = { append: () => { throw new SluiceError('disk_failed', 'full') } }
+    await expect(parse('<p>x', {}, { sink })).rejects.toMatchObject({ code: 'disk_failed' })
+  })
+})
