@@ -117,6 +117,8 @@ export interface Store {
   /** Hosts that have rows in the queue, in key order from after `cursor`. */
   hostsWithWork(cursor: Uint8Array | undefined, limit: number): { readonly hosts: readonly HostRecord[]; readonly cursor?: Uint8Array }
   scope(): Iterable<string>
+  /** Each sink file (its name inside the crawl directory) and how many of its bytes the last commit covers. */
+  committedLengths(): ReadonlyMap<string, number>
   /** Up to `limit` URLs of the host that are due at `nowMs` (wall) and not in `leased`, best first. Reads only. */
   claim(host: string, options: { limit: number; nowMs: number; leased: ReadonlySet<number> }): Claim
   /** Resolves when the batch is visible to reads and its files are written; see `flushed` for durability. */

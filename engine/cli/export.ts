@@ -1,6 +1,6 @@
 /**
- * `sluice export`: the page records of a crawl directory as one stream, in bounded memory. The files are read as they
- * lie; where a file ends in the middle of a line (a crawl is writing it, or was killed), that line is left out.
+ * `sluice export`: the page records of a crawl directory as one stream, in bounded memory, also while the crawl runs.
+ * Each file is read up to the length that the last commit gave it: what lies behind is not stored yet, or never will be.
  */
 import fs from 'node:fs'
 import path from 'node:path'
@@ -9,7 +9,7 @@ import { pipeline } from 'node:stream/promises'
 import { SluiceError } from '../core/errors.ts'
 import type { PageRecord } from '../core/types.ts'
 import { csvHeader, csvRow } from './csv.ts'
-import { checkCrawl } from './owner.ts'
+import { checkCrawl, readStore } from './owner.ts'
 
 export const exportFormats = ['jsonl', 'csv'] as const
 export type ExportFormat = (typeof exportFormats)[number]
@@ -26,7 +26,8 @@ const newline = 0x0A
 /** Writes the records; resolves to the exit code. Throws `no_crawl`, `bad_option`, `store_corrupt`. */
 export async function runExport({ dir, format, output }: ExportCommand): Promise<number> {
   checkCrawl(dir)
-  const source = Readable.from(format === 'csv' ? csvOf(pageLines(dir)) : pageLines(dir), { objectMode: true, highWaterMark: 1 })
+  const lines = pageLines(dir, await readStore(dir, (store) => store.committedLengths()))
+  const source = Readable.from(format === 'csv' ? csvOf(lines) : lines, { objectMode: true, highWaterMark: 1 })
   try {
     if (output === undefined) await pipeline(source, process.stdout, { end: false })
     else await pipeline(source, fs.createWriteStream(output))
@@ -43,15 +44,12 @@ export async function runExport({ dir, format, output }: ExportCommand): Promise
 }
 
 /** Buffers of whole lines, in the order in which the pages were stored. */
-export async function* pageLines(dir: string): AsyncGenerator<Buffer, void> {
-  const files = fs.readdirSync(dir).filter((name) => /^pages-\d+\.jsonl$/.test(name)).sort()
-  for (const name of files) yield* wholeLines(path.join(dir, name))
+export async function* pageLines(dir: string, lengths: ReadonlyMap<string, number>): AsyncGenerator<Buffer, void> {
+  const files = [...lengths].filter(([name, length]) => /^pages-\d+\.jsonl$/.test(name) && length > 0).toSorted(([a], [b]) => (a < b ? -1 : 1))
+  for (const [name, length] of files) yield* wholeLines(path.join(dir, name), length)
 }
 
-async function* wholeLines(file: string): AsyncGenerator<Buffer, void> {
-  // A file that grows is read as far as it goes now: a crawl may write as fast as this reads.
-  const { size } = fs.statSync(file)
-  if (size === 0) return
+async function* wholeLines(file: string, size: number): AsyncGenerator<Buffer, void> {
   let rest: Buffer[] = []
   for await (const chunk of fs.createReadStream(file, { end: size - 1, highWaterMark: 256 * 1_024 }) as AsyncIterable<Buffer>) {
     const end = chunk.lastIndexOf(newline) + 1

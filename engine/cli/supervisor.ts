@@ -165,7 +165,7 @@ export class Supervisor {
     const nowMs = clock.nowMs()
     this.#deathsAtMs = [...this.#deathsAtMs.filter((atMs) => nowMs - atMs < deathsWindowMs), nowMs]
     if (this.#deathsAtMs.length < deathsMax) return undefined
-    return { kind: 'failed', code: 'internal', message: `the engine died ${deathsMax} times within ${deathsWindowMs / 60_000} minutes (at last it ${deathText(death)}); what was stored is safe in ${dir}, and the same command goes on with it` }
+    return { kind: 'failed', code: 'engine_died', message: `the engine died ${deathsMax} times within ${deathsWindowMs / 60_000} minutes (at last it ${deathText(death)}); what was stored is safe in ${dir}, and the same command goes on with it` }
   }
 
   async #pause(pauseMs: number): Promise<void> {

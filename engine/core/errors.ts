@@ -22,6 +22,7 @@ export const errorCodes = {
   crawler_closed: 1,
   already_running: 1,
   consumer_failed: 1,
+  engine_died: 1,
   internal: 1,
 } as const
 

@@ -70,7 +70,7 @@ function parseNumber(name: string, spec: ValueSpec, given: unknown, read: (text:
   const value = typeof given === 'string' ? read(given) : given
   if (typeof value !== 'number' || Number.isNaN(value)) refuse(name, spec, given)
   const { min = 0, max = Number.POSITIVE_INFINITY } = spec
-  if (value < min || value > max) refuse(name, spec, given, `${expectations[spec.type]} from ${min} to ${max}`)
+  if (value < min || value > max) refuse(name, spec, given, `${expectations[spec.type]} ${max >= Number.MAX_SAFE_INTEGER ? `of at least ${min}` : `from ${min} to ${max}`}`)
   return value
 }
 

@@ -168,6 +168,10 @@ export class LmdbStore implements Store {
     for (const key of this.#tables.scope.keys()) yield Buffer.from(key).toString()
   }
 
+  committedLengths(): ReadonlyMap<string, number> {
+    return new Map(this.#places.lengths)
+  }
+
   /** What becomes of links, from the next commit on. The exact names are those of the scope table; `any` asks for none. */
   setScope(mode: ScopeMode, domainOf: (host: string) => string): void {
     this.#scope = { mode, domainOf }

@@ -78,14 +78,16 @@ describe('an export', () => {
     return made
   }
 
-  async function linesOf(files: Readonly<Record<string, string>>): Promise<string> {
+  async function linesOf(files: Readonly<Record<string, string>>, committed: Readonly<Record<string, number>> = {}): Promise<string> {
+    const lengths = new Map(Object.entries(files).map(([name, text]) => [name, committed[name] ?? Buffer.byteLength(text)]))
     const blocks: Buffer[] = []
-    for await (const block of pageLines(crawlDir(files))) blocks.push(block)
+    for await (const block of pageLines(crawlDir(files), lengths)) blocks.push(block)
     return Buffer.concat(blocks).toString()
   }
 
-  it('holds the whole lines of all files in their order, and no line that is still being written', async () => {
-    expect(await linesOf({ 'pages-000002.jsonl': '{"c":3}\n{"d":4', 'pages-000001.jsonl': '{"a":1}\n{"b":2}\n', 'records-000001.jsonl': '{"no":1}\n', 'pages-000003.jsonl': '' })).toBe('{"a":1}\n{"b":2}\n{"c":3}\n')
+  it('holds the committed lines of all files in their order, and nothing behind them', async () => {
+    const files = { 'pages-000002.jsonl': '{"c":3}\n{"d":4}\n{"e"', 'pages-000001.jsonl': '{"a":1}\n{"b":2}\n', 'records-000001.jsonl': '{"no":1}\n', 'pages-000003.jsonl': '{"f":1}\n' }
+    expect(await linesOf(files, { 'pages-000002.jsonl': 8, 'pages-000003.jsonl': 0 })).toBe('{"a":1}\n{"b":2}\n{"c":3}\n')
   })
 
   it('keeps lines that are longer than what is read at once', async () => {

@@ -107,7 +107,7 @@ describe('the supervisor', () => {
     expect(deaths).toEqual([1_000, 2_000, 4_000, 8_000].map((pauseMs) => ['died of SIGABRT (Reached heap limit)', pauseMs]))
     engine().opened()
     engine().die({ code: 134, signal: null })
-    expect(await ending).toMatchObject({ kind: 'failed', code: 'internal', message: expect.stringMatching(/died 5 times within 10 minutes \(at last it ended with exit code 134\)/) })
+    expect(await ending).toMatchObject({ kind: 'failed', code: 'engine_died', message: expect.stringMatching(/died 5 times within 10 minutes \(at last it ended with exit code 134\)/) })
   })
 
   it('forgets deaths that are older than ten minutes', async () => {
