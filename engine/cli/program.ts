@@ -15,6 +15,10 @@ import { runWeb, webFlags, webOptions } from './web.ts'
 
 /** Runs one command line, without the program's own name; resolves to the exit code. */
 export async function runProgram(args: readonly string[]): Promise<number> {
+  // A reader that has left (`| head`) is no failure, and a crawl goes on without it.
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EPIPE') throw error
+  })
   let exitCode = 0
   const program = makeProgram((code) => { exitCode = code })
   try {
