@@ -166,10 +166,10 @@ export class Crawler {
 
   /** Changes the limit or the delay of a host that has work, until it has none or the crawler is closed. */
   setLimit(name: string, limit: HostLimit): void {
-    const host = this.#stages.parts.scheduler.host(name)
+    const { scheduler } = this.#stages.parts
+    const host = scheduler.host(name)
     if (host === undefined) return
-    if (limit.concurrency !== undefined) host.limiter.setBounds(limit.concurrency)
-    if (limit.delayMs !== undefined) host.delayMs = limit.delayMs
+    scheduler.setLimit(host, limit)
     this.#loop.wake()
   }
 

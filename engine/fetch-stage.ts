@@ -83,9 +83,15 @@ export class FetchStage {
   async #askRobots(run: AnyRun, host: Host, url: string): Promise<void> {
     const { robots, scheduler, commits } = this.#parts
     const startedAtMs = host.startedAtMs
+    const onSend = (): void => {
+      scheduler.sent(host, host)
+      this.#onProgress()
+    }
     this.#askingRobots += 1
     try {
-      const answer = await robots.ask(url, run.aborter.signal)
+      const answer = await robots.ask(url, run.aborter.signal, onSend)
+      const verdict = robots.check(url)
+      if (verdict.kind === 'allowed') scheduler.setCrawlDelay(host, verdict.crawlDelayMs ?? 0)
       if (answer.kind === 'failed') scheduler.failHost(host, answer, startedAtMs)
       if (answer.kind !== 'aborted') commits.noteHost({ name: host.name, robots: robots.verdictsOf(host.name), ...this.#memoryOf(host) })
     } catch (error) {

@@ -90,7 +90,7 @@ export interface CommitBatch {
 
 export interface CommitResult {
   readonly commitNumber: number
-  /** Hosts that have more claimable rows than before, among them those that are new. */
+  /** Hosts that got new rows, among them those that are new. A deferral moves a row and is not among them. */
   readonly hostsGrown: readonly string[]
   /** For each of `added`: whether it was new. */
   readonly addedNew: readonly boolean[]

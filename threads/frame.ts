@@ -3,18 +3,19 @@
  * copies the frame once, out of the slot, and makes strings of links only when asked. Invariant: whatever bytes come
  * in, nothing outside them is read; a damaged frame is a value with a reason.
  *
- *   0      4      8       9     10      12       16     20     24        28        32         40
- *   +------+------+-------+-----+-------+--------+------+------+---------+---------+----------+-----------+
- *   | SLF1 | total|outcome|flags| code  | body   | links| line | WARC    | WARC    | WARC     | content   |
- *   |      | bytes|       |     | bytes | bytes  |      | bytes| file    | length  | offset   | hash (16) |
- *   +------+------+-------+-----+-------+--------+------+------+---------+---------+----------+-----------+
- *   56: refused, one u32 a reason (8) | 88: code | line | links
+ *   0      4       5     6       8       12      16     20        24        28         36          52
+ *   +------+-------+-----+-------+-------+-------+------+---------+---------+----------+-----------+---------------+
+ *   | SLF1 |outcome|flags| code  | body  | links | line | WARC    | WARC    | WARC     | content   | refused, a    |
+ *   |      |       |     | bytes | bytes |       | bytes| file    | length  | offset   | hash (16) | u32 a reason  |
+ *   +------+-------+-----+-------+-------+-------+------+---------+---------+----------+-----------+---------------+
+ *   84: code | line | links
  *   a link: fingerprint (16) | host hash (8) | flags (1) | URL bytes (2) | URL
  */
 import { refusalReasons, type LinkList, type ParsedResult, type RefusalReason } from '../engine/core/types.ts'
 
 const MAGIC = 0x31464c53
-const HEAD_BYTES = 56 + 4 * refusalReasons.length
+const REFUSED_AT = 52
+const HEAD_BYTES = REFUSED_AT + 4 * refusalReasons.length
 const LINK_HEAD_BYTES = 27
 const outcomes = ['ok', 'redirect', 'http_error', 'failed'] as const
 const FLAG_CODE = 1
@@ -38,19 +39,19 @@ export function encodeFrame(result: ParsedResult, target: Uint8Array): number {
   const out = Buffer.from(target.buffer, target.byteOffset, target.byteLength)
   const { code, contentHash, links, warc } = result
   out.writeUInt32LE(MAGIC, 0)
-  out.writeUInt8(outcomes.indexOf(result.outcome), 8)
-  out.writeUInt8((code === undefined ? 0 : FLAG_CODE) | (contentHash === undefined ? 0 : FLAG_HASH) | (warc === undefined ? 0 : FLAG_WARC), 9)
-  out.writeUInt32LE(result.bodyBytes, 12)
-  out.writeUInt32LE(links.count, 16)
-  out.writeUInt32LE(result.line.byteLength, 20)
-  out.writeUInt32LE(warc?.file ?? 0, 24)
-  out.writeUInt32LE(warc?.length ?? 0, 28)
-  out.writeDoubleLE(warc?.offset ?? 0, 32)
-  if (contentHash === undefined) out.fill(0, 40, 56)
-  else out.set(contentHash, 40)
-  refusalReasons.forEach((reason, index) => out.writeUInt32LE(result.refused[reason], 56 + 4 * index))
+  out.writeUInt8(outcomes.indexOf(result.outcome), 4)
+  out.writeUInt8((code === undefined ? 0 : FLAG_CODE) | (contentHash === undefined ? 0 : FLAG_HASH) | (warc === undefined ? 0 : FLAG_WARC), 5)
+  out.writeUInt32LE(result.bodyBytes, 8)
+  out.writeUInt32LE(links.count, 12)
+  out.writeUInt32LE(result.line.byteLength, 16)
+  out.writeUInt32LE(warc?.file ?? 0, 20)
+  out.writeUInt32LE(warc?.length ?? 0, 24)
+  out.writeDoubleLE(warc?.offset ?? 0, 28)
+  if (contentHash === undefined) out.fill(0, 36, 52)
+  else out.set(contentHash, 36)
+  refusalReasons.forEach((reason, index) => out.writeUInt32LE(result.refused[reason], REFUSED_AT + 4 * index))
   const codeBytes = out.write(code ?? '', HEAD_BYTES)
-  out.writeUInt16LE(codeBytes, 10)
+  out.writeUInt16LE(codeBytes, 6)
   let at = HEAD_BYTES + codeBytes
   out.set(result.line, at)
   at += result.line.byteLength
@@ -62,7 +63,6 @@ export function encodeFrame(result: ParsedResult, target: Uint8Array): number {
     out.writeUInt16LE(urlBytes, at + 25)
     at += LINK_HEAD_BYTES + urlBytes
   }
-  out.writeUInt32LE(at, 4)
   return at
 }
 
@@ -126,25 +126,24 @@ export function decodeFrame(source: Uint8Array): DecodedFrame {
   const bytes = Buffer.allocUnsafeSlow(source.byteLength)
   bytes.set(source)
   if (bytes.readUInt32LE(0) !== MAGIC) return { ok: false, damage: 'not a frame' }
-  if (bytes.readUInt32LE(4) !== bytes.length) return { ok: false, damage: 'not as long as it says' }
-  const outcome = outcomes[bytes[8]!]
+  const outcome = outcomes[bytes[4]!]
   if (outcome === undefined) return { ok: false, damage: 'unknown outcome' }
-  const flags = bytes[9]!
-  const lineAt = HEAD_BYTES + bytes.readUInt16LE(10)
-  const linksAt = lineAt + bytes.readUInt32LE(20)
+  const flags = bytes[5]!
+  const lineAt = HEAD_BYTES + bytes.readUInt16LE(6)
+  const linksAt = lineAt + bytes.readUInt32LE(16)
   if (linksAt > bytes.length) return { ok: false, damage: 'record line beyond the end' }
-  const starts = linkStarts(bytes, linksAt, bytes.readUInt32LE(16))
+  const starts = linkStarts(bytes, linksAt, bytes.readUInt32LE(12))
   if (starts === undefined) return { ok: false, damage: 'links beyond the end' }
-  const refused = Object.fromEntries(refusalReasons.map((reason, index) => [reason, bytes.readUInt32LE(56 + 4 * index)]))
+  const refused = Object.fromEntries(refusalReasons.map((reason, index) => [reason, bytes.readUInt32LE(REFUSED_AT + 4 * index)]))
   const result: ParsedResult = {
     outcome,
-    bodyBytes: bytes.readUInt32LE(12),
+    bodyBytes: bytes.readUInt32LE(8),
     links: new FrameLinks(bytes, starts),
     refused: refused as Record<RefusalReason, number>,
     line: bytes.subarray(lineAt, linksAt),
     ...((flags & FLAG_CODE) === 0 ? {} : { code: bytes.toString('utf8', HEAD_BYTES, lineAt) }),
-    ...((flags & FLAG_HASH) === 0 ? {} : { contentHash: bytes.subarray(40, 56) }),
-    ...((flags & FLAG_WARC) === 0 ? {} : { warc: { file: bytes.readUInt32LE(24), length: bytes.readUInt32LE(28), offset: bytes.readDoubleLE(32) } }),
+    ...((flags & FLAG_HASH) === 0 ? {} : { contentHash: bytes.subarray(36, 52) }),
+    ...((flags & FLAG_WARC) === 0 ? {} : { warc: { file: bytes.readUInt32LE(20), length: bytes.readUInt32LE(24), offset: bytes.readDoubleLE(28) } }),
   }
   return { ok: true, result }
 }

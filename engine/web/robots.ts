@@ -100,10 +100,10 @@ export class RobotsGate {
     return { kind: 'allowed', ...(crawlDelayMs === undefined ? {} : { crawlDelayMs }) }
   }
 
-  /** Fetches the robots.txt for a URL's origin; those who ask meanwhile get the same answer. */
-  async ask(text: string, signal?: AbortSignal): Promise<RobotsAnswer> {
+  /** Fetches the robots.txt for a URL's origin; those who ask meanwhile get the same answer. `onSend` as for a fetch. */
+  async ask(text: string, signal?: AbortSignal, onSend?: () => void): Promise<RobotsAnswer> {
     const url = new URL(text)
-    const flight = this.#flights.get(url.origin) ?? this.#start(url, signal)
+    const flight = this.#flights.get(url.origin) ?? this.#start(url, signal, onSend)
     return await flight
   }
 
@@ -116,8 +116,8 @@ export class RobotsGate {
     return { hosts: this.#hosts.size, verdicts: this.#verdicts, textBytes: this.#textBytes, inFlight: this.#flights.size }
   }
 
-  #start(url: URL, signal: AbortSignal | undefined): Promise<RobotsAnswer> {
-    const flight = this.#find(url.origin, signal)
+  #start(url: URL, signal: AbortSignal | undefined, onSend: (() => void) | undefined): Promise<RobotsAnswer> {
+    const flight = this.#find(url.origin, signal, onSend)
       .then((found) => this.#keep(url, found))
       .finally(() => this.#flights.delete(url.origin))
     this.#flights.set(url.origin, flight)
@@ -144,11 +144,11 @@ export class RobotsGate {
   }
 
   /** Follows the redirects to an answer. */
-  async #find(origin: string, signal: AbortSignal | undefined): Promise<Found> {
+  async #find(origin: string, signal: AbortSignal | undefined, onSend: (() => void) | undefined): Promise<Found> {
     let url = `${origin}/robots.txt`
     for (let hop = 0; ; hop++) {
       const result = await this.#is.fetcher.fetch({
-        url, bodyBytesMax: limits.robotsBytesMax, deadlineMs: this.#is.deadlineMs, acceptBody: () => 'read', ...(signal && { signal }),
+        url, bodyBytesMax: limits.robotsBytesMax, deadlineMs: this.#is.deadlineMs, acceptBody: () => 'read', ...(signal && { signal }), ...(onSend && { onSend }),
       })
       if (!result.ok) return failed(result, hop)
       try {

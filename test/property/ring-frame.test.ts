@@ -94,6 +94,17 @@ describe('frame', () => {
     }), { numRuns: 500 })
   })
 
+  it('with another length of a link is refused', () => {
+    fc.assert(fc.property(parts, fc.integer({ min: 1, max: 2 ** 16 - 1 }), (given, length) => {
+      const last = { url: 'http://a.example/', fingerprint: new Uint8Array(16), hostHash: new Uint8Array(8), isRedirect: false }
+      const frame = new Uint8Array(encode(resultOf({ ...given, links: [...given.links, last] })))
+      const lengthAt = frame.byteLength - last.url.length - 2
+      const changed = (last.url.length + length) % 2 ** 16
+      frame.set([changed & 255, changed >> 8], lengthAt)
+      expect(decodeFrame(frame).ok).toBe(false)
+    }))
+  })
+
   it('of random bytes is refused', () => {
     fc.assert(fc.property(fc.uint8Array({ maxLength: 400 }), (noise) => {
       expect(decodeFrame(noise).ok).toBe(false)

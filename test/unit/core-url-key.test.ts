@@ -55,7 +55,7 @@ test.each([
 test.each([
   'ftp://a.test/', 'mailto:me@a.test', 'javascript:alert(1)', 'data:text/html,x', 'file:///etc/passwd', '', '   ', 'a.test', '//a.test/', 'http://', 'http:///',
   'http://a b/', 'http://[::1', 'http://a.test:99999/', 'http://./', 'http://../', 'http://.a.test/', 'http://a..test/', 'http://a.test../', 'http://1.2.3.4../', 'http://%2e/',
-  `http://a.test/${'x'.repeat(limits.urlBytesMax)}`, `http://a.test/${'é'.repeat(limits.urlBytesMax / 4)}`,
+  `http://a.test/${'x'.repeat(limits.urlBytesMax)}`, `http://a.test/${'x/../'.repeat(limits.urlBytesMax / 4)}`, `http://a.test/${'é'.repeat(limits.urlBytesMax / 4)}`,
 ])('%j is no URL to fetch', (text) => {
   expect(parseFetchUrl(text)).toBeUndefined()
 })

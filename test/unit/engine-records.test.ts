@@ -7,6 +7,9 @@ import { pageMetaOf, retryAfterMs, type Answer } from '../../engine/page-meta.ts
 import { endRecord, recordLine, recordOfLine, unreadRecord } from '../../engine/record-line.ts'
 import { Run } from '../../engine/run.ts'
 
+// A zone that is not GMT, in which a date without a zone would be read.
+process.env['TZ'] = 'America/New_York'
+
 const wallMs = Date.UTC(2026, 0, 1)
 const url: QueuedUrl = {
   row: new Uint8Array(), fingerprint: new Uint8Array(16), host: 'a.test', sequence: 1, url: 'https://a.test/é"', depth: 2, priority: 2, attempts: 1,

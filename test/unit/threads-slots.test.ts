@@ -96,6 +96,7 @@ describe('Slots and a turn', () => {
     expect(slots.collect()).toBeUndefined()
     await run(arena, 2, resultOf('second try', { file: 1, offset: 0, length: 9 }))
     expect(slots.collect()).toMatchObject({ ticket, result: { warc: { file: 1 } } })
+    expect([slots.ring.outstanding, slots.ring.free]).toEqual([0, 4])
   })
 
   it('give a page up after so many owners, and do not count a record of its slot as read', async () => {
