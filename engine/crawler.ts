@@ -31,6 +31,8 @@ export class Crawler {
   readonly #loop: CrawlLoop
   readonly #meter = new LoopMeter()
   readonly #openedAtMs: number
+  /** Retries of earlier processes. */
+  readonly #retriesBefore: number
   #run: Run<Settled> | undefined
   #fetchesBefore = 0
   #state: CrawlState = 'open'
@@ -40,6 +42,7 @@ export class Crawler {
     this.#stages = stages
     this.#loop = loop
     this.#openedAtMs = stages.parts.clock.nowMs()
+    this.#retriesBefore = stages.parts.store.counters().retries
   }
 
   /**
@@ -144,7 +147,7 @@ export class Crawler {
     return statsOf({
       parts, loop: this.#loop, meter: this.#meter, state: this.#state, run: this.#run,
       elapsedMs: Math.round(parts.clock.nowMs() - this.#openedAtMs),
-      fetches: this.#fetchesBefore + (this.#run?.fetches ?? 0),
+      fetches: this.#fetchesBefore + (this.#run?.fetches ?? 0), retries: parts.store.counters().retries - this.#retriesBefore,
     })
   }
 

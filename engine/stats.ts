@@ -29,10 +29,12 @@ export interface StatsSource {
   readonly state: CrawlState
   readonly run: Run<Settled> | undefined
   readonly elapsedMs: number
+  /** Of this process. */
   readonly fetches: number
+  readonly retries: number
 }
 
-export function statsOf({ parts, loop, meter, state, run, elapsedMs, fetches }: StatsSource): Stats {
+export function statsOf({ parts, loop, meter, state, run, elapsedMs, fetches, retries }: StatsSource): Stats {
   const { commits, fetcher, options, pool, scheduler, store } = parts
   const counters = store.counters()
   const [slots, sockets] = [pool.stats(), fetcher.stats()]
@@ -48,7 +50,7 @@ export function statsOf({ parts, loop, meter, state, run, elapsedMs, fetches }: 
   ]
   return Object.freeze({
     ...counters, state, blockedOn: loop.blockedOn, leased: scheduler.leasedCount, inFlight: loop.inFlight, hosts: scheduler.hostsCount,
-    retryShare: fetches === 0 ? 0 : Math.min(1, counters.retries / fetches), fetches, commitLagMs: Math.round(commits.lagMs),
+    retryShare: fetches === 0 ? 0 : Math.min(1, retries / fetches), fetches, commitLagMs: Math.round(commits.lagMs),
     loopUtilization: meter.read(), workersLost: slots.workersLost, bounds, residentBytes: process.memoryUsage.rss(), elapsedMs,
   })
 }

@@ -163,22 +163,22 @@ export class PageRing {
     return position
   }
 
-  /** What is outstanding, in ascending position; the words are read in descending position (claim 2). */
-  scan(): readonly Outstanding[] {
+  /** What is outstanding (and in the one state), in ascending position; the words are read in descending position (claim 2). */
+  scan(only?: SlotState): readonly Outstanding[] {
     const found: Outstanding[] = []
-    const entries = [...this.#outstanding]
-    for (let index = entries.length - 1; index >= 0; index -= 1) {
-      const [position, slot] = entries[index]!
+    for (const position of [...this.#outstanding.keys()].toReversed()) {
+      const slot = this.#outstanding.get(position)!
       // Reads what finish released to the main thread: a DONE word promises that head and result are complete.
       const word = Atomics.load(this.#words, slot)
-      found.push({ slot, position, state: stateOf(word), owner: ownerOf(word) })
+      const state = stateOf(word)
+      if (only === undefined || state === only) found.push({ slot, position, state, owner: ownerOf(word) })
     }
     return found.toReversed()
   }
 
   /** Of what is outstanding, the slots that are done, in ascending position. */
   done(): readonly Outstanding[] {
-    return this.scan().filter((entry) => entry.state === slotState.done)
+    return this.scan(slotState.done)
   }
 
   /** Takes a slot from its dead owner, or a filled one from nobody; afterwards it is published again or failed. */

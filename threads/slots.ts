@@ -107,7 +107,7 @@ export class Slots {
   }
 
   #oldestFilled(): Outstanding | undefined {
-    return this.ring.scan().find(({ state }) => state === slotState.filled)
+    return this.ring.scan(slotState.filled)[0]
   }
 
   #isOnItsWay(slot: number): boolean {

@@ -91,7 +91,7 @@ export class Turns {
 
   /** Ends the turns that have no page in hand: they wait for workers that do not come. */
   abortIdle(cause: ParseFailure): void {
-    const busy = new Set(this.#parts.ring.scan().filter(({ state }) => state === slotState.taken).map(({ owner }) => owner))
+    const busy = new Set(this.#parts.ring.scan(slotState.taken).map(({ owner }) => owner))
     for (const owner of this.#turns.keys()) if (!busy.has(owner)) this.abort(owner, cause)
   }
 
@@ -127,7 +127,7 @@ export class Turns {
 
   #watched(): readonly Watched[] {
     const { deadlineMs, ring, turnMs } = this.#parts
-    const pages = ring.scan().filter(({ state }) => state === slotState.taken)
+    const pages = ring.scan(slotState.taken)
       .map(({ owner, position }): Watched => ({ key: `page ${position} of ${owner}`, owner, limitMs: deadlineMs }))
     // A turn that is older than this waits for a worker that never comes, or is stuck before its first page.
     const turns = [...this.#turns.values()]
