@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import { gunzipSync } from 'node:zlib'
 import { describe, expect, it, vi } from 'vitest'
-import { turn } from '../support/test-clock.ts'
+import { TestClock, turn } from '../support/test-clock.ts'
 import { integer, pick, withSeeds } from '../support/random.ts'
 import { openRig, smallPage, type PoolRig } from '../support/pool-rig.ts'
 import { warcFileName } from '../../engine/core/types.ts'
@@ -53,6 +53,33 @@ function placesOf(rig: PoolRig): Map<number, { offset: number; length: number }[
   }
   return places
 }
+
+describe('a worker killed while it starts', () => {
+  it('is replaced, though Piscina gives up replacing workers then, and the page that waited is read', async () => {
+    const { living, restore } = watchThreads()
+    // The clock stands still, so no deadline comes to help.
+    const rig = await openRig({ clock: new TestClock(), extractor: 'export default (page) => page.url.endsWith("/1") && new Promise(() => {})' })
+    try {
+      const hanging = await rig.put(smallPage(1))
+      while (rig.pool.stats().taken === 0) await turn()
+      for (let kills = 0; kills < 3; kills += 1) {
+        const [worker] = living
+        living.delete(worker!)
+        void worker!.terminate()
+        while (living.size === 0) await turn()
+      }
+      const ticket = await rig.put(smallPage(2))
+      while (rig.pool.stats().taken === 0) await turn()
+      const [worker] = living
+      void worker!.terminate()
+      await rig.until(() => rig.collected.length === 2)
+      expect([rig.outcomeOf(hanging), rig.outcomeOf(ticket)]).toEqual(['parse_crashed', 'ok'])
+    } finally {
+      restore()
+      await rig.close()
+    }
+  })
+})
 
 describe('workers killed at random moments', () => {
   it(`lose no slot and no page over ${KILLS} kills; each page comes out once, and its WARC record is there once`, { timeout: 180_000 }, async () => {
