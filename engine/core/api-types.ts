@@ -48,7 +48,7 @@ export interface Stats extends Counters {
   readonly fetches: number
   /** Age of the oldest outcome that is not stored, milliseconds. */
   readonly commitLagMs: number
-  /** Share of the last second in which the main loop was busy, 0 to 1. */
+  /** Share of the time since the last call of `stats()` in which the main loop was busy, 0 to 1. */
   readonly loopUtilization: number
   readonly workersLost: number
   readonly bounds: readonly Bound[]
