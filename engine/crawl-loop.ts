@@ -13,6 +13,7 @@
 import type { CommitBatch, CommitResult } from '../storage/store.ts'
 import type { BlockedOn } from './core/api-types.ts'
 import { invariant } from './core/errors.ts'
+import { limits } from './core/limits.ts'
 import { stateOfOutcome, type QueuedUrl } from './core/types.ts'
 import type { CrawlParts } from './crawl-parts.ts'
 import { FetchStage } from './fetch-stage.ts'
@@ -66,8 +67,25 @@ export class CrawlLoop {
 
   /** Ends the run; `isAbort` also gives up what is being fetched. */
   end(reason: 'stopped' | 'failed' | 'limit', isAbort: boolean, error?: unknown): void {
-    this.#run?.end(reason, error)
-    if (isAbort) this.#run?.abort()
+    const run = this.#run
+    if (run === undefined) return
+    if (run.reason === undefined && reason !== 'limit') {
+      const cancel = this.#parts.clock.after(limits.stopDrainMs, () => this.#withdraw(run))
+      void run.drained.then(cancel)
+    }
+    run.end(reason, error)
+    if (isAbort) run.abort()
+    this.wake()
+  }
+
+  /** A stop takes no longer than that: what no worker has taken, and what has no slot, comes again in the next run. */
+  #withdraw(run: Run<Settled>): void {
+    if (this.#run !== run) return
+    for (const { url, release } of this.#fetches.received.splice(0)) {
+      release()
+      this.#giveBack(url)
+    }
+    for (const url of this.#parses.withdraw()) this.#giveBack(url)
     this.wake()
   }
 

@@ -65,6 +65,15 @@ export class ParseStage {
     return settle(parsing, page.result, needsRecord)
   }
 
+  /** URLs of the pages that no worker has taken; they leave their slots. */
+  withdraw(): readonly QueuedUrl[] {
+    return this.#parts.pool.withdraw().map((ticket) => {
+      const { url } = this.#parsing.get(ticket)!
+      this.#parsing.delete(ticket)
+      return url
+    })
+  }
+
   /** A batch with these WARC lengths is stored. */
   stored(lengths: ReadonlyMap<number, number>): void {
     for (const [file, length] of lengths) this.#warcStored.set(file, length)

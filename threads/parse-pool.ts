@@ -2,7 +2,7 @@
  * The parse stage as the main thread sees it: slots (slots.ts) to be filled with pages and emptied of results, and the
  * pool of workers that take turns at them (turns.ts). Main thread; the only importer of piscina.
  *
- * Invariants: a ticket given by `fill` comes out of `collect` exactly once, whatever happens to workers; a slot is not
+ * Invariants: a ticket given by `fill` comes out of `collect` (or of `withdraw`) exactly once, whatever happens to workers; a slot is not
  * touched before the thread that had it in hand has exited; when nothing is outstanding, no timer and no wait is left,
  * and the process may end.
  *
@@ -160,6 +160,13 @@ export class ParsePool {
     if (pages.some((page) => 'result' in page)) this.#deathsInARow = 0
     if (this.#slots.ring.outstanding === 0) this.#wait.stop()
     return pages
+  }
+
+  /** Takes back the pages that wait for a worker: answers their tickets, which are void now. */
+  withdraw(): readonly number[] {
+    const tickets = this.#slots.withdraw()
+    if (this.#slots.ring.outstanding === 0) this.#wait.stop()
+    return tickets
   }
 
   /** Reads a robots.txt in a worker. Rejects when the pool is closed meanwhile, or when two workers died of it. */

@@ -11,7 +11,7 @@
  *      FREE -----------> FILLING -----------> FILLED ----------> TAKEN ------------> DONE
  *       ^  main thread      ^   main thread     ^     a worker     |     the same      |
  *       |                   |                   |                  |     worker        |
- *       |                   +---- takeBack -----|------------------+                   |
+ *       +----- cancel ------+---- takeBack -----|------------------+                   |
  *       |                     main thread, after the worker's exit                     |
  *       +------------------------------ release, main thread --------------------------+
  *
@@ -197,6 +197,14 @@ export class PageRing {
     this.#outstanding.set(position, slot)
     // No worker reads a done word; it lets the slot go the usual way through done and release.
     Atomics.store(this.#words, slot, packWord(position, slotState.done))
+  }
+
+  /** A slot that was taken back will not be offered again: it is free. */
+  cancel(slot: number): void {
+    invariant(stateOf(this.#words[slot]!) === slotState.filling, 'only a slot that was taken back is cancelled')
+    // No worker reads a free word.
+    Atomics.store(this.#words, slot, packWord(0, slotState.free))
+    this.#free.push(slot)
   }
 
   /** A done slot was read: it is free again. */

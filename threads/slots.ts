@@ -91,6 +91,17 @@ export class Slots {
     if (oldest !== undefined) this.#charge(oldest, code)
   }
 
+  /** Pages that no worker has taken leave their slots: answers their tickets, which will not come out of `collect`. */
+  withdraw(): readonly number[] {
+    return this.ring.scan().filter(({ state }) => state === slotState.filled).flatMap((one) => {
+      if (!this.ring.takeBack(one)) return []
+      this.ring.cancel(one.slot)
+      const { ticket } = this.#entries[one.slot]!
+      this.#entries[one.slot] = undefined
+      return [ticket]
+    })
+  }
+
   /** Where the last record of a WARC file ends whose page was collected or is done. */
   warcEnd(file: number): number {
     const ends = this.ring.done()

@@ -119,6 +119,8 @@ export const limits = {
   controlMessageBytesMax: 64 * KB,
   /** How long one side of the control channel waits for a line of the other. */
   controlAnswerMsMax: 2_000,
+  /** A stop parses what lies in slots for so long; then pages that no worker has taken go back to the frontier. */
+  stopDrainMs: 1_000,
   /** SIGINT to exit, all included. */
   stopMsMax: 2_000,
 } as const
@@ -130,3 +132,4 @@ invariant(limits.metaBytesMax > 2 * limits.urlBytesMax, 'a URL and its referrer 
 invariant(limits.slotsMin >= 2, 'one slot can be filled while another is parsed')
 invariant(limits.robotsAgeMsMin < limits.robotsAgeMsMax, 'a robots.txt lives for a while')
 invariant(limits.dnsTtlMsMin < limits.dnsTtlMsMax, 'a look-up lives for a while')
+invariant(limits.stopDrainMs < limits.stopMsMax, 'a stop has time to commit what it drained')

@@ -3,8 +3,10 @@ import { describe, expect, it } from 'vitest'
 import { limits } from '../../engine/core/limits.ts'
 import { noLinks, type ParsedResult, type WarcPlace } from '../../engine/core/types.ts'
 import { Arena, control, slotCountFor } from '../../threads/arena.ts'
+import { encodeFrame } from '../../threads/frame.ts'
 import { noRefusals } from '../../threads/html/links.ts'
 import { LateWatch, type Watched } from '../../threads/late-watch.ts'
+import { finish, take } from '../../threads/ring.ts'
 import { RingWait } from '../../threads/ring-wait.ts'
 import { Slots } from '../../threads/slots.ts'
 import { takeTurn, type TurnResult } from '../../threads/turn.ts'
@@ -61,6 +63,23 @@ describe('Arena', () => {
   it('has as many slots as its budget allows, and never fewer than the least', () => {
     expect(slotCountFor(KB)).toBe(Math.floor(limits.arenaBytesMax / (164 * KB)))
     expect(slotCountFor(32 * 1_024 * KB)).toBe(limits.slotsMin)
+  })
+})
+
+describe('Slots', () => {
+  it('withdraws the pages that no worker has taken, and their tickets do not come out', async () => {
+    const arena = Arena.create(4 * KB, 4)
+    const slots = new Slots(arena)
+    const [taken, waiting, other] = [1, 2, 3].map((id) => slots.fill(smallPage(id), 0))
+    const inHand = take(arena.words, 9)!
+    expect(slots.withdraw()).toEqual([waiting, other])
+    expect(slots.ring.free).toBe(3)
+    arena.sealResult(inHand.slot, encodeFrame(resultOf('done'), arena.resultRoom(inHand.slot)), { overflow: false, warc: undefined })
+    expect(finish(arena.words, inHand, 9)).toBe(true)
+    expect(slots.collect()).toMatchObject({ ticket: taken })
+    expect(slots.collect()).toBeUndefined()
+    expect([slots.ring.outstanding, slots.ring.free]).toEqual([0, 4])
+    expect(slots.fill(smallPage(4), 0)).toBe(4)
   })
 })
 

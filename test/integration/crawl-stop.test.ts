@@ -1,0 +1,40 @@
+import { writeFile, mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+import { Crawler } from '../../engine/index.ts'
+import { notOnce, openBed, readPages, readWarcs } from '../support/crawl.ts'
+import { until } from '../support/processes.ts'
+
+it('a stop does not wait for pages that no worker has taken: they come again, each once', async () => {
+  const bed = await openBed({ hosts: 4, pagesPerHost: 40, sizeScale: 0.2, tls: false })
+  const scratch = await mkdtemp(join(tmpdir(), 'sluice-stop-'))
+  try {
+    const slow = join(scratch, 'slow.mjs')
+    await writeFile(slow, 'export default async (page) => { if (new URL(page.url).pathname !== "/") await new Promise((resolve) => setTimeout(resolve, 150)) }\n')
+    const crawler = await Crawler.open({ ...bed.options, format: ['jsonl', 'warc'], extract: slow, threads: 1 })
+    await crawler.add(bed.web.seeds)
+    const run = crawler.start()
+    const slots = (): number => crawler.stats().bounds.find(({ name }) => name === 'slots')!.used
+    await until(() => slots() > 60)
+    const inSlots = slots()
+    const before = crawler.stats().pages
+    await crawler.stop()
+    const summary = await run
+    expect(summary.state).toBe('stopped')
+    // A worker that takes 150 ms a page cannot have read them all in the second that a stop lasts.
+    expect(summary.pages - before).toBeLessThan(inSlots / 2)
+    expect(slots()).toBe(0)
+    await crawler.close()
+
+    await writeFile(slow, 'export default () => undefined\n')
+    const again = await Crawler.open({ ...bed.options, format: ['jsonl', 'warc'] })
+    expect(await again.start()).toMatchObject({ state: 'complete', pages: bed.web.pages })
+    await again.close()
+    expect(notOnce((await readPages(bed.dir)).map(({ url }) => url))).toEqual([])
+    expect((await readWarcs(bed.dir))).toHaveLength(bed.web.pages)
+  } finally {
+    await bed.close()
+    await rm(scratch, { recursive: true, force: true })
+  }
+})
