@@ -128,6 +128,11 @@ export class Environment {
   }
 }
 
+/** Whether there is an environment in `dir`: LMDB makes a new one of a file that is empty, as it does of none. */
+export function holdsData(dir: string): boolean {
+  return (fs.statSync(path.join(dir, 'data.mdb'), { throwIfNoEntry: false })?.size ?? 0) > 0
+}
+
 /**
  * Opens the environment in `dir`, made when it is missing. `accepts` sees the meta table before anything is written,
  * and may throw: so a store of an unknown version is left as it was. Undefined: there is none, and `readOnly` makes none.
@@ -136,7 +141,7 @@ export function openEnvironment(dir: string, readOnly: boolean, accepts: (meta: 
   const file = path.join(dir, 'data.mdb')
   let root: RootDatabase<Uint8Array, Uint8Array> | undefined
   try {
-    if (readOnly && !fs.existsSync(file)) return undefined
+    if (readOnly && !holdsData(dir)) return undefined
     fs.mkdirSync(dir, { recursive: true })
     fs.accessSync(dir, fs.constants.R_OK | fs.constants.W_OK | fs.constants.X_OK)
     checkDataFile(file)

@@ -23,7 +23,7 @@ import { checkTables } from './check.ts'
 import { Arena, decodeCount, decodeJson, decodePageRow, decodeState, encodeCount, encodeJson } from './codec.ts'
 import { SINK_PREFIX, metaKeys, writePlan, type CommitPlaces, type StoredState } from './commit.ts'
 import { Cursors } from './cursors.ts'
-import { openEnvironment, type Environment, type Table, type Tables } from './environment.ts'
+import { holdsData, openEnvironment, type Environment, type Table, type Tables } from './environment.ts'
 import { findHostKey, hostNameAt, readHost } from './hosts.ts'
 import { LAYOUT_VERSION, after, getNumber, hostKeyOf, isReadyRow, seenKey, sequenceOf } from './layout.ts'
 import { Plan, type ScopeMode } from './plan.ts'
@@ -67,7 +67,7 @@ export async function openStore(dir: string, options: OpenOptions = {}): Promise
 /** A new store would delete the results of a crawl whose store is gone: they have no committed length. */
 function refuseStrangers(dir: string): void {
   try {
-    if (!fs.existsSync(dir) || fs.existsSync(path.join(dir, 'store', 'data.mdb'))) return
+    if (!fs.existsSync(dir) || holdsData(path.join(dir, 'store'))) return
     const [file] = sinkFilesIn(dir)
     if (file === undefined) return
     throw new SluiceError('dir_unusable', `${dir} holds ${file} and no store: move the files of the old crawl away`)

@@ -40,6 +40,20 @@ test('a store of an unknown layout is refused and left byte for byte as it was',
   expect(fs.readFileSync(data).equals(before)).toBe(true)
 })
 
+test('a data file that was emptied is no store: its crawl’s results are not deleted for want of a committed length', async () => {
+  await made((store) => commitPages(store, 3))
+  const pages = path.join(dir, 'pages-000001.jsonl')
+  const before = fs.readFileSync(pages)
+  fs.truncateSync(data, 0)
+  await expect(openStore(dir)).rejects.toMatchObject({ code: 'dir_unusable' })
+  expect(fs.readFileSync(pages).equals(before)).toBe(true)
+  expect(fs.statSync(data).size).toBe(0)
+  fs.rmSync(pages)
+  // lmdb-js reads such a file with SIGSEGV.
+  await expect(openStore(dir, { readOnly: true })).rejects.toMatchObject({ code: 'no_crawl' })
+  await made()
+})
+
 test('a data file that was cut anywhere within its used pages is corrupt, not a signal', async () => {
   await made((store) => commitPages(store, 300))
   const whole = fs.readFileSync(data)
