@@ -39,6 +39,8 @@ export class JsonlSink {
         written += bytesWritten
       }
       await this.#handle.datasync()
+      // A file that somebody deleted takes bytes as before, and nobody will ever read them.
+      if ((await this.#handle.stat()).nlink === 0) throw new Error('it was deleted while the crawl ran')
     } catch (error) {
       throw sinkError(name, error)
     }

@@ -179,6 +179,14 @@ test('page files rotate at their size between batches, and every line is there o
   expect(lines.map((line) => (JSON.parse(line) as { newLinks: number }).newLinks)).toEqual([1, 1, 1, 1])
 })
 
+test('a page file that is deleted while it is written fails the commit: its pages would be stored nowhere', async () => {
+  const store = await openStore(dir)
+  await commitOne(store, 1)
+  fs.rmSync(dir, { recursive: true })
+  await expect(commitOne(store, 2)).rejects.toMatchObject({ code: 'disk_failed', message: expect.stringContaining('deleted') as unknown })
+  await store.close()
+})
+
 async function commitOne(store: LmdbStore, index: number): Promise<void> {
   await store.commit(emptyBatch({ added: [newUrl(`http://h${index}.test/`)] }))
   const [url] = store.claim(`h${index}.test`, { limit: 1, nowMs: 0, leased: new Set() }).urls
