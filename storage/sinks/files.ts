@@ -37,13 +37,18 @@ export function sinkFilesIn(dir: string): string[] {
 /**
  * Cuts every sink file to its committed length and deletes those that have none. A file that is gone was moved away by
  * its owner, and one that is too short was changed by someone else: both are left alone, and never appended to again.
+ * Throws `dir_unusable` when something else stands in a file's place.
  */
 export function cutSinkFiles(dir: string, lengths: SinkLengths): void {
-  for (const name of sinkFilesIn(dir)) {
-    const file = path.join(dir, name)
-    const length = lengths.get(name)
-    if (length === undefined || length === 0) fs.rmSync(file)
-    else cutFile(file, length)
+  try {
+    for (const name of sinkFilesIn(dir)) {
+      const file = path.join(dir, name)
+      const length = lengths.get(name)
+      if (length === undefined || length === 0) fs.rmSync(file)
+      else cutFile(file, length)
+    }
+  } catch (error) {
+    throw new SluiceError('dir_unusable', `the files in ${dir} cannot be cut to what is stored: ${(error as Error).message}`, { cause: error })
   }
 }
 

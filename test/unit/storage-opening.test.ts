@@ -169,6 +169,14 @@ test('a page file that someone shortened or took away is not written again, a ne
   expect(fs.readFileSync(path.join(dir, 'pages-000003.jsonl'), 'utf8')).toBe('{"url":"http://c.test/","newLinks":0}\n')
 })
 
+test.each(['pages-000009.jsonl/', 'warc'])('what stands in the place of a sink’s file, %s, is refused with a code', async (name) => {
+  await made()
+  const place = path.join(dir, name)
+  if (name.endsWith('/')) fs.mkdirSync(place)
+  else fs.writeFileSync(place, '')
+  await expect(openStore(dir)).rejects.toMatchObject({ code: 'dir_unusable', message: expect.stringContaining(dir) as unknown })
+})
+
 test('page files rotate at their size between batches, and every line is there once', async () => {
   const store = await openStore(dir, { jsonlFileBytesMax: 100 })
   for (let batch = 0; batch < 4; batch += 1) await commitOne(store, batch)
