@@ -9,7 +9,9 @@
  * trial fails, public streams do the same at their own pace.
  *
  * gzip is read here down to its members, so that what follows the last member (padding, junk) is ignored as browsers
- * ignore it, and, like Chrome, the checksum is not compared. Nested codings need a second buffer, made when first met.
+ * ignore it. The checksum of each member that was inflated whole is compared: most bytes changed in the middle of a
+ * stream leave it readable, and a record would call it ok. It costs 0.06 ms for 250 KB, beside 0.3 ms for inflating. A
+ * trailer that is missing or cut is no fault, as to browsers. Nested codings need a second buffer, made when first met.
  */
 import * as zlib from 'node:zlib'
 
@@ -150,6 +152,13 @@ export function gzipHeaderBytes(bytes: Uint8Array): number {
   return at > bytes.byteLength ? -1 : at
 }
 
+/** Whether checksum and length behind a gzip member (RFC 1952 section 2.3.1) are those of its bytes. */
+function trailerFits(trailer: Uint8Array, bytes: Uint8Array): boolean {
+  if (trailer.byteLength < GZIP_TRAILER_BYTES) return true
+  const view = new DataView(trailer.buffer, trailer.byteOffset, GZIP_TRAILER_BYTES)
+  return view.getUint32(4, true) === bytes.byteLength && view.getUint32(0, true) === zlib.crc32(bytes)
+}
+
 /** `deflate` on the web is the zlib format (RFC 1950), but some servers send the bare stream. */
 function zlibHeaderBytes(bytes: Uint8Array): number {
   const [cmf = 0, flags = 0] = bytes
@@ -230,6 +239,8 @@ export class Inflater {
       if (step.state === 'broken') return undefined
       if (step.state === 'more') return cut || written === output.byteLength ? written : undefined
       at += headerBytes + step.read + GZIP_TRAILER_BYTES
+      const trailer = input.subarray(at - GZIP_TRAILER_BYTES, at)
+      if (!trailerFits(trailer, output.subarray(written - step.written, written))) return undefined
     }
     return written
   }

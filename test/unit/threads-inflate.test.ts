@@ -63,6 +63,19 @@ describe.each([['by the synchronous handle', false], ['by streams', true]])('Inf
     }
   })
 
+  it('compares the checksum and the length of each gzip member that is whole', async () => {
+    // Stored, so that a changed byte leaves the stream readable: only the checksum knows.
+    const stored = zlib.gzipSync(text, { level: 0 })
+    for (const at of [100, stored.length - 8, stored.length - 1]) {
+      const changed = Buffer.from(stored)
+      changed[at]! ^= 1
+      expect(await inflate(changed, 'gzip'), `byte ${at}`).toEqual(bad)
+      expect(await inflate(Buffer.concat([zlib.gzipSync('one'), changed]), 'gzip'), `byte ${at} of a second member`).toEqual(bad)
+      expect(await inflate(changed, 'gzip', { bytesMax: 1000 }), 'a prefix has no checksum').toMatchObject({ ok: true, truncated: true })
+    }
+    for (const missing of [1, 8]) expect(await inflate(stored.subarray(0, -missing), 'gzip')).toMatchObject({ ok: true, truncated: false })
+  })
+
   it('undoes two codings, the last applied first, and no more', async () => {
     const twice = zlib.brotliCompressSync(zlib.gzipSync(text))
     expect(bytesOf(await inflate(twice, 'gzip, br')).equals(text)).toBe(true)
