@@ -43,47 +43,65 @@ const CODINGS_MAX = 2
 /** Checksum and length behind each member. */
 const GZIP_TRAILER_BYTES = 8
 type Coding = 'gzip' | 'deflate' | 'br' | 'zstd'
+type DecoderStream = zlib.InflateRaw | zlib.BrotliDecompress
 
-/** A zlib object driven by hand; used again for every page. */
+interface OpenHandle {
+  readonly stream: DecoderStream
+  readonly handle: ZlibHandle
+  readonly state: Uint32Array
+}
+
+/** A zlib object driven by hand; used again for every page, up to one that is broken. */
 class HandleDecoder implements Decoder {
-  readonly #handle: ZlibHandle
-  readonly #state: Uint32Array
+  readonly #make: () => DecoderStream
   readonly #flush: number
   readonly #finish: number
+  #open: OpenHandle
   #isBroken = false
 
-  constructor(stream: unknown, flush: number, finish: number) {
-    const { _handle: handle, _writeState: state } = stream as { _handle?: ZlibHandle; _writeState?: Uint32Array }
-    if (typeof handle?.writeSync !== 'function' || state?.length !== 2) throw new TypeError('zlib has no synchronous handle')
-    this.#handle = handle
-    this.#state = state
+  constructor(make: () => DecoderStream, flush: number, finish: number) {
+    this.#make = make
     this.#flush = flush
     this.#finish = finish
-    // No event target: zlib's native object calls this property.
-    // oxlint-disable-next-line unicorn/prefer-add-event-listener
-    handle.onerror = () => { this.#isBroken = true }
+    this.#open = this.#renewed()
   }
 
   push(input: Uint8Array, output: Uint8Array, outputAt: number): Step {
     const room = output.byteLength - outputAt
+    const { stream, handle, state } = this.#open
     this.#isBroken = false
-    this.#handle.reset()
-    this.#handle.writeSync(this.#flush, input, 0, input.byteLength, output, outputAt, room)
-    if (this.#isBroken) return { read: 0, written: 0, state: 'broken' }
-    const [roomLeft = 0, inputLeft = 0] = this.#state
+    handle.reset()
+    handle.writeSync(this.#flush, input, 0, input.byteLength, output, outputAt, room)
+    if (this.#isBroken) {
+      // Brotli's handle keeps its error through a reset, and would call every later page broken (Node 20).
+      stream.destroy()
+      this.#open = this.#renewed()
+      return { read: 0, written: 0, state: 'broken' }
+    }
+    const [roomLeft = 0, inputLeft = 0] = state
     const step = { read: input.byteLength - inputLeft, written: room - roomLeft }
     if (roomLeft === 0) return { ...step, state: 'more' }
     // Asked to finish, with no input left and room to write, zlib complains about a stream that has not ended.
-    this.#handle.writeSync(this.#finish, output, 0, 0, output, output.byteLength - 1, 1)
+    handle.writeSync(this.#finish, output, 0, 0, output, output.byteLength - 1, 1)
     return { ...step, state: this.#isBroken ? 'more' : 'ended' }
+  }
+
+  #renewed(): OpenHandle {
+    const stream = this.#make()
+    const { _handle: handle, _writeState: state } = stream as unknown as { _handle?: ZlibHandle; _writeState?: Uint32Array }
+    if (typeof handle?.writeSync !== 'function' || state?.length !== 2) throw new TypeError('zlib has no synchronous handle')
+    // No event target: zlib's native object calls this property.
+    // oxlint-disable-next-line unicorn/prefer-add-event-listener
+    handle.onerror = () => { this.#isBroken = true }
+    return { stream, handle, state }
   }
 }
 
 /** The same by a public stream, made for each use. */
 class StreamDecoder implements Decoder {
-  readonly #open: () => zlib.InflateRaw | zlib.BrotliDecompress
+  readonly #open: () => DecoderStream
 
-  constructor(open: () => zlib.InflateRaw | zlib.BrotliDecompress) {
+  constructor(open: () => DecoderStream) {
     this.#open = open
   }
 
@@ -118,10 +136,10 @@ function createZstd(): zlib.BrotliDecompress {
 function makeDecoder(coding: Coding, byStreams: boolean): Decoder {
   if (byStreams) return new StreamDecoder(coding === 'br' ? zlib.createBrotliDecompress : coding === 'zstd' ? createZstd : zlib.createInflateRaw)
   switch (coding) {
-    case 'br': return new HandleDecoder(zlib.createBrotliDecompress(), zlib.constants.BROTLI_OPERATION_PROCESS, zlib.constants.BROTLI_OPERATION_FINISH)
+    case 'br': return new HandleDecoder(zlib.createBrotliDecompress, zlib.constants.BROTLI_OPERATION_PROCESS, zlib.constants.BROTLI_OPERATION_FINISH)
     // ZSTD_e_continue and ZSTD_e_end, by their values: the typings of Node 20 have no names for them.
-    case 'zstd': return new HandleDecoder(createZstd(), 0, 2)
-    default: return new HandleDecoder(zlib.createInflateRaw(), zlib.constants.Z_SYNC_FLUSH, zlib.constants.Z_FINISH)
+    case 'zstd': return new HandleDecoder(createZstd, 0, 2)
+    default: return new HandleDecoder(zlib.createInflateRaw, zlib.constants.Z_SYNC_FLUSH, zlib.constants.Z_FINISH)
   }
 }
 
