@@ -51,6 +51,8 @@ export interface Host extends HeapItem {
   failures: number
   failedAtMs: number
   failureCode: FailureCode | undefined
+  /** Sequences of the URLs whose tries failed with it and that are in hand again. */
+  readonly refused: Set<number>
   /** Waits for a verdict of robots.txt. */
   isGated: boolean
   /** Its URLs end without a fetch. */
@@ -69,7 +71,7 @@ export function newHost(record: Pick<HostRecord, 'name' | 'excluded' | 'crawlDel
     name: record.name, unit, limiter, claimed: [], leased: new Set(), heapIndex: -1, place: undefined,
     isDrained: false, dueAtMs: Number.POSITIVE_INFINITY, restUntilMs: 0,
     startedAtMs: 0, forgetAtMs: 0, crawlDelayMs: record.crawlDelayMs ?? 0, delayMs: undefined,
-    failures: 0, failedAtMs: Number.NEGATIVE_INFINITY, failureCode: undefined, isGated: false,
+    failures: 0, failedAtMs: Number.NEGATIVE_INFINITY, failureCode: undefined, refused: new Set(), isGated: false,
     ended: record.excluded === true ? { outcome: 'excluded' } : undefined,
   }
 }

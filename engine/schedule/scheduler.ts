@@ -111,7 +111,9 @@ export class Scheduler {
         continue
       }
       const host = unit.hosts.peek()!
-      if (host.claimed.length > 0) return { host, url: host.claimed[0]! }
+      const [url] = host.claimed
+      // When the host refused all that are in hand, the store may have others: a few bad URLs in a row are no bad host.
+      if (url !== undefined && (host.isDrained || !host.refused.has(url.sequence))) return { host, url }
       this.#claim(host)
       this.#settle(host)
     }
@@ -169,8 +171,11 @@ export class Scheduler {
     host.limiter.inFlight -= 1
     this.#unhold(lease)
     const ruling = end.ok ? this.#succeed(lease) : this.#fail(lease, end.code, end.retryAfterMs ?? 0)
-    // Last, so that the host is probed with another URL if there is one.
-    if (ruling.kind === 'rest') host.claimed.push(url)
+    if (ruling.kind === 'rest') {
+      // Last, so that the host is probed with another URL if there is one.
+      host.claimed.push(url)
+      host.refused.add(url.sequence)
+    }
     if (ruling.kind === 'retry') this.#retrying.add(url.sequence)
     this.#settle(host)
     return ruling
@@ -272,6 +277,7 @@ export class Scheduler {
     if (startedAtMs > host.failedAtMs) {
       host.failures = 0
       host.failureCode = undefined
+      host.refused.clear()
     }
     return { kind: 'page' }
   }
@@ -312,10 +318,8 @@ export class Scheduler {
     const { clock, store } = this.#is
     const nowMs = clock.wallMs()
     const claim = store.claim(host.name, { limit: limits.claimUrlsPerHost, nowMs, leased: host.leased })
-    for (const url of claim.urls) {
-      host.claimed.push(url)
-      host.leased.add(url.sequence)
-    }
+    host.claimed.unshift(...claim.urls)
+    for (const { sequence } of claim.urls) host.leased.add(sequence)
     this.#leasedCount += claim.urls.length
     host.isDrained = claim.urls.length < limits.claimUrlsPerHost
     // The store speaks wall clock; a jump of it moves a wait, and the next claim looks again.

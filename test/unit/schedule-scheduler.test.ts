@@ -492,6 +492,22 @@ test('with a delay, nothing else of a unit starts before the request is sent, an
   expect(lease.host.unit.nextStartAtMs).toBe(clock.nowMs() + 1_000)
 })
 
+test('a host is not given up for bad URLs in a row while it has others: when all in hand were refused, it is probed with the next', () => {
+  const { clock, frontier, scheduler, startNext, store } = setUp({ delayMs: 0, start: 1, hosts: { a: 20 } })
+  const bad = new Set(frontier.rowsOf('a').slice(0, limits.claimUrlsPerHost - 2).map(({ sequence }) => sequence))
+  for (let done = 0; done < 20 - bad.size;) {
+    const lease = startNext()
+    const isBad = bad.has(lease.url.sequence)
+    const ruling = scheduler.release(lease, isBad ? { ok: false, code: 'http_503' } : { ok: true })
+    if (ruling.kind === 'retry') frontier.defer(lease.url, clock.wallMs() + 3_600_000)
+    if (ruling.kind === 'retry') scheduler.settled('a', lease.url.sequence)
+    if (ruling.kind === 'page') store(lease.url)
+    if (ruling.kind === 'page') done += 1
+    else clock.advance(60_000)
+    expect(lease.host.ended).toBeUndefined()
+  }
+})
+
 test('a URL that a well host refuses with 503 is charged, the next one is not, and the host is probed with another', () => {
   const { clock, scheduler, startNext } = setUp({ delayMs: 0, hosts: { a: 4 } })
   expect(scheduler.release(startNext(), { ok: false, code: 'http_503' }).kind).toBe('retry')
