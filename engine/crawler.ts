@@ -10,6 +10,7 @@
 import { addUrls } from './add-urls.ts'
 import type { AddResult, CrawlerEvents, CrawlState, HostStats, RunOptions, StartOptions, Stats, Summary } from './core/api-types.ts'
 import { SluiceError } from './core/errors.ts'
+import { hostNameOf } from './core/host-name.ts'
 import { limits } from './core/limits.ts'
 import { resolveRunLimits, type Concurrency, type CrawlOptions, type CrawlOptionsGiven } from './core/options.ts'
 import { stateOfOutcome, type PageRecord } from './core/types.ts'
@@ -151,15 +152,21 @@ export class Crawler {
     })
   }
 
-  /** What is known of a host; undefined when the crawl never met it. */
+  /** What is known of a host; undefined when the crawl never met it. @throws SluiceError `crawler_closed`, `usage` */
   host(name: string): HostStats | undefined {
     this.#checkOpen()
-    return hostStatsOf(this.#stages.parts, name)
+    return hostStatsOf(this.#stages.parts, hostNameOf(name))
   }
 
-  /** Ends every queued URL of a host without a fetch, now and later. */
-  async exclude(name: string): Promise<void> {
+  /**
+   * Ends every queued URL of a host without a fetch, now and later. The host may be written as anybody would: a name in
+   * any case, a URL of it. One that could never match is refused, because its owner would go on being crawled.
+   *
+   * @throws SluiceError `crawler_closed`, `usage`
+   */
+  async exclude(host: string): Promise<void> {
     this.#checkOpen()
+    const name = hostNameOf(host)
     const { parts } = this.#stages
     parts.commits.noteHost({ name, excluded: true })
     parts.scheduler.exclude(name)
@@ -170,7 +177,7 @@ export class Crawler {
   /** Changes the limit or the delay of a host that has work, until it has none or the crawler is closed. */
   setLimit(name: string, limit: HostLimit): void {
     const { scheduler } = this.#stages.parts
-    const host = scheduler.host(name)
+    const host = scheduler.host(hostNameOf(name))
     if (host === undefined) return
     scheduler.setLimit(host, limit)
     this.#loop.wake()

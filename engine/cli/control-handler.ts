@@ -3,7 +3,7 @@
  */
 import type { HostStats, Stats } from '../core/api-types.ts'
 import { SluiceError } from '../core/errors.ts'
-import { hostNameOf } from './host-name.ts'
+import { hostNameOf } from '../core/host-name.ts'
 
 /** What is asked over the socket. */
 export type ControlRequest =

@@ -4,7 +4,7 @@
  */
 import { SluiceError } from '../core/errors.ts'
 import { writeOut } from './batch.ts'
-import { hostNameOf } from './host-name.ts'
+import { hostNameOf } from '../core/host-name.ts'
 import { askRunning, checkCrawl, changeStore } from './owner.ts'
 
 /** Resolves to the exit code. Throws `usage`, `no_crawl`, and what opening the store throws. */

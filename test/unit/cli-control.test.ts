@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { HostStats } from '../../engine/core/api-types.ts'
 import { handleControl, type ControlledCrawler } from '../../engine/cli/control-handler.ts'
-import { hostNameOf } from '../../engine/cli/host-name.ts'
+import { hostNameOf } from '../../engine/core/host-name.ts'
 import { SluiceError } from '../../engine/core/errors.ts'
 import { statsWith } from '../support/cli.ts'
 

@@ -1,9 +1,9 @@
 /**
  * A host as a user types it (`Example.com`, `bücher.example`, `[::1]`, a whole URL) as the name under which the crawl
- * knows it. Pure function.
+ * knows it. Leaf module.
  */
-import { SluiceError } from '../core/errors.ts'
-import { hostOf, parseFetchUrl } from '../core/url-key.ts'
+import { SluiceError } from './errors.ts'
+import { hostOf, parseFetchUrl } from './url-key.ts'
 
 /** Throws `usage`. */
 export function hostNameOf(given: unknown): string {

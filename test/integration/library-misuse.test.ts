@@ -1,0 +1,33 @@
+/** What programs get wrong with the library. No web is needed: nothing listens where these crawlers are sent. */
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { Crawler } from '../../engine/index.ts'
+
+const SEED = 'http://a.test:1/'
+
+let crawler: Crawler
+let dir: string
+
+beforeEach(async () => {
+  dir = await mkdtemp(join(tmpdir(), 'sluice-test-'))
+  crawler = await Crawler.open({ dir, threads: 1, allowAddress: '127.0.0.0/8', resolve: 'a.test=127.0.0.1' })
+})
+afterEach(async () => {
+  await crawler.close()
+  await rm(dir, { recursive: true, force: true })
+})
+
+it.each(['a.test', 'A.Test', ' a.test ', 'a.test.', 'http://a.test:8080/page'])('knows the host to exclude from %j', async (host) => {
+  await crawler.add(SEED)
+  await crawler.exclude(host)
+  expect(crawler.host(host)).toMatchObject({ name: 'a.test', excluded: true })
+  expect(await crawler.start()).toMatchObject({ state: 'complete', excluded: 1, fetchesThisRun: 0 })
+})
+
+it.each(['', 'a b', 'a.test:8080', 5])('refuses %j as a host, since it would match none', async (host) => {
+  await expect(crawler.exclude(host as string)).rejects.toMatchObject({ code: 'usage' })
+  expect(() => crawler.host(host as string)).toThrow(expect.objectContaining({ code: 'usage' }))
+  expect(() => crawler.setLimit(host as string, {})).toThrow(expect.objectContaining({ code: 'usage' }))
+})
