@@ -12,7 +12,7 @@ import type { AddResult, CrawlerEvents, CrawlState, HostStats, RunOptions, Start
 import { SluiceError } from './core/errors.ts'
 import { hostNameOf } from './core/host-name.ts'
 import { limits } from './core/limits.ts'
-import { resolveRunLimits, type Concurrency, type CrawlOptions, type CrawlOptionsGiven } from './core/options.ts'
+import { resolveHostLimit, resolveRunLimits, type CrawlOptions, type CrawlOptionsGiven, type HostLimitGiven } from './core/options.ts'
 import { stateOfOutcome, type PageRecord } from './core/types.ts'
 import { CrawlLoop } from './crawl-loop.ts'
 import { AckWindow } from './flow/ack-window.ts'
@@ -20,12 +20,6 @@ import { openStages, type OpenedStages } from './open-stages.ts'
 import type { Settled } from './parse-stage.ts'
 import { Run } from './run.ts'
 import { hostStatsOf, LoopMeter, statsOf, summaryOf } from './stats.ts'
-
-/** What `setLimit` changes for one host, until the crawler is closed. */
-export interface HostLimit {
-  readonly concurrency?: Concurrency
-  readonly delayMs?: number
-}
 
 export class Crawler {
   readonly #stages: OpenedStages
@@ -174,10 +168,15 @@ export class Crawler {
     this.#loop.wake()
   }
 
-  /** Changes the limit or the delay of a host that has work, until it has none or the crawler is closed. */
-  setLimit(name: string, limit: HostLimit): void {
+  /**
+   * Changes the limit or the delay of a host that has work, until it has none or the crawler is closed.
+   *
+   * @throws SluiceError `crawler_closed`, `usage`, `bad_option`
+   */
+  setLimit(name: string, given: HostLimitGiven): void {
+    this.#checkOpen()
     const { scheduler } = this.#stages.parts
-    const host = scheduler.host(hostNameOf(name))
+    const [host, limit] = [scheduler.host(hostNameOf(name)), resolveHostLimit(given)]
     if (host === undefined) return
     scheduler.setLimit(host, limit)
     this.#loop.wake()

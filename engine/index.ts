@@ -28,10 +28,10 @@
  * nothing is claimed; `stats().blockedOn` says which bound it is. `crawl-loop.ts` is the one file that sees all stages;
  * `open-stages.ts` wires them; `core/` is what everybody may know: records, errors, limits, options, clock, keys.
  */
-export { Crawler, type HostLimit } from './crawler.ts'
+export { Crawler } from './crawler.ts'
 export { SluiceError, errorCodes, failureTable, type ErrorCode, type FailureCode, type FailureRule } from './core/errors.ts'
 export type {
   AddResult, BlockedOn, Bound, CrawlerEvents, CrawlState, HostStats, RejectedUrl, RunOptions, StartOptions, Stats, Summary,
 } from './core/api-types.ts'
-export type { Concurrency, CrawlOptions, CrawlOptionsGiven, Format, Politeness, RunLimits, RunLimitsGiven, Scope } from './core/options.ts'
+export type { Concurrency, CrawlOptions, CrawlOptionsGiven, Format, HostLimitGiven, Politeness, RunLimits, RunLimitsGiven, Scope } from './core/options.ts'
 export type { Counters, Outcome, PageRecord, RefusalReason, Timings, TlsFacts, UrlState } from './core/types.ts'

@@ -63,6 +63,9 @@ export const runOptions = {
   maxBytes: option<number>({ type: 'size', min: 1, max: Number.POSITIVE_INFINITY, default: Number.POSITIVE_INFINITY, flag: '--max-bytes', stored: false, help: 'end this run when as many bytes of pages were received' }),
 } as const
 
+/** What may be changed for one host while a crawl is open. */
+const hostLimitOptions = { concurrency: crawlOptions.concurrency, delayMs: crawlOptions.delayMs }
+
 type Value<S> = S extends OptionSpec<infer T> ? T : never
 type Resolved<Table> = { readonly [K in keyof Table]: Value<Table[K]> }
 /** What a caller may give: a value, or the text that the command line takes (`'2s'`, `'250KB'`, `'4:1:32'`). */
@@ -72,6 +75,8 @@ export type CrawlOptions = Resolved<typeof crawlOptions>
 export type CrawlOptionsGiven = Given<typeof crawlOptions>
 export type RunLimits = Resolved<typeof runOptions>
 export type RunLimitsGiven = Given<typeof runOptions>
+export type HostLimit = Partial<Resolved<typeof hostLimitOptions>>
+export type HostLimitGiven = Given<typeof hostLimitOptions>
 
 type Table = Readonly<Record<string, OptionSpec<unknown>>>
 
@@ -98,6 +103,12 @@ export function resolveCrawlOptions(given: CrawlOptionsGiven, stored: Readonly<R
 /** Resolves the limits of a run. Throws `bad_option` likewise. */
 export function resolveRunLimits(given: RunLimitsGiven): RunLimits {
   return resolve(runOptions, given, {}) as RunLimits
+}
+
+/** Resolves what changes for one host; what is not given stays absent. Throws `bad_option` likewise. */
+export function resolveHostLimit(given: HostLimitGiven): HostLimit {
+  const values = resolve(hostLimitOptions, given, {}) as Required<HostLimit>
+  return { ...(given.concurrency !== undefined && { concurrency: values.concurrency }), ...(given.delayMs !== undefined && { delayMs: values.delayMs }) }
 }
 
 /** The options that are kept with the crawl. */

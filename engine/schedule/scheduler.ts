@@ -15,7 +15,7 @@ import type { HostRecord, Store } from '../../storage/store.ts'
 import { backoffMs, type Clock, type Random } from '../core/clock.ts'
 import { failureRule, invariant, type FailureCode } from '../core/errors.ts'
 import { limits } from '../core/limits.ts'
-import type { Concurrency, CrawlOptions } from '../core/options.ts'
+import type { CrawlOptions, HostLimit } from '../core/options.ts'
 import type { QueuedUrl } from '../core/types.ts'
 import { Heap } from './heap.ts'
 import { chargeHost, EndedHosts, restHost, type HostFailure } from './host-failures.ts'
@@ -213,7 +213,7 @@ export class Scheduler {
   }
 
   /** The operator's word on one host, as long as it is in memory. */
-  setLimit(host: Host, { concurrency, delayMs }: { concurrency?: Concurrency; delayMs?: number }): void {
+  setLimit(host: Host, { concurrency, delayMs }: HostLimit): void {
     if (concurrency !== undefined) host.limiter.setBounds(concurrency)
     if (delayMs !== undefined) host.delayMs = delayMs
     this.#settle(host)

@@ -31,3 +31,17 @@ it.each(['', 'a b', 'a.test:8080', 5])('refuses %j as a host, since it would mat
   expect(() => crawler.host(host as string)).toThrow(expect.objectContaining({ code: 'usage' }))
   expect(() => crawler.setLimit(host as string, {})).toThrow(expect.objectContaining({ code: 'usage' }))
 })
+
+it.each([
+  { delayMs: Number.NaN }, { delayMs: -1 }, { delayMs: Number.POSITIVE_INFINITY }, { delayMs: 'soon' },
+  { concurrency: { start: 0, floor: 0, ceiling: 0 } }, { concurrency: '4' }, { delay: 5 },
+])('refuses %j as the limit of a host, which would stop it or let it run free', async (limit) => {
+  await crawler.add(SEED)
+  expect(() => crawler.setLimit('a.test', limit)).toThrow(expect.objectContaining({ code: 'bad_option' }))
+})
+
+it('takes the limit of a host as text too, like every option', async () => {
+  await crawler.add(SEED)
+  crawler.setLimit('a.test', { delayMs: '7s', concurrency: '1:1:1' })
+  expect(crawler.host('a.test')).toMatchObject({ delayMs: 7_000, limit: 1 })
+})
