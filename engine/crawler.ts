@@ -215,6 +215,8 @@ export class Crawler {
     this.#checkOpen()
     if (this.#run !== undefined) throw new SluiceError('already_running', 'a run is under way; one crawler runs once at a time')
     const { signal, ...given } = options
+    // Before anything begins: a run that fails to start would be one that is under way for ever.
+    if (signal !== undefined && !(signal instanceof AbortSignal)) throw new SluiceError('bad_option', 'signal: expected an AbortSignal')
     const window: AckWindow<Settled> | undefined = hasConsumer
       ? new AckWindow({
           sizeMax: limits.pagesUnackedMax,

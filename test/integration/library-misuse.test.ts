@@ -45,3 +45,8 @@ it('takes the limit of a host as text too, like every option', async () => {
   crawler.setLimit('a.test', { delayMs: '7s', concurrency: '1:1:1' })
   expect(crawler.host('a.test')).toMatchObject({ delayMs: 7_000, limit: 1 })
 })
+
+it('refuses a signal that is none before the run begins, so that the next may', async () => {
+  await expect(crawler.start({ signal: 'stop' as unknown as AbortSignal })).rejects.toMatchObject({ code: 'bad_option' })
+  expect(await crawler.start()).toMatchObject({ state: 'complete' })
+})
