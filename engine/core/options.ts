@@ -81,6 +81,7 @@ export type HostLimitGiven = Given<typeof hostLimitOptions>
 type Table = Readonly<Record<string, OptionSpec<unknown>>>
 
 function resolve(table: Table, given: Readonly<Record<string, unknown>>, stored: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
+  if (typeof given !== 'object' || given === null) throw new SluiceError('bad_option', `options: expected an object, given ${typeof given} ${String(given)}`)
   for (const name of Object.keys(given)) {
     if (!Object.hasOwn(table, name)) {
       throw new SluiceError('bad_option', `unknown option ${JSON.stringify(name)}; known are ${Object.keys(table).join(', ')}`)

@@ -31,6 +31,10 @@ test('the defaults are these', () => {
   expect(resolveRunLimits({})).toEqual({ maxPages: Infinity, maxTimeMs: Infinity, maxBytes: Infinity })
 })
 
+test.each([null, 5, './crawl', true])('%j in the place of the options is refused: it would be read as none given', (options) => {
+  expect(refusal(() => resolveCrawlOptions(options as unknown as CrawlOptionsGiven))).toMatch(/^options: expected an object, given /)
+})
+
 test('each default of the table is a value that its own option takes, but for the two that mean "not given"', () => {
   const isUnset = (name: string, spec: OptionSpec<unknown>): boolean => spec.default === undefined || name === 'threads'
   for (const [name, spec] of Object.entries<OptionSpec<unknown>>({ ...crawlOptions, ...runOptions })) {
