@@ -5,6 +5,7 @@
 import type { AddResult, RejectedUrl } from './core/api-types.ts'
 import type { CommitLoop } from './commit-loop.ts'
 import { registrableDomainOf } from './core/domain.ts'
+import { SluiceError } from './core/errors.ts'
 import { limits } from './core/limits.ts'
 import type { Scope } from './core/options.ts'
 import type { NewUrl } from './core/types.ts'
@@ -12,8 +13,11 @@ import { fingerprintOf, hostOf, parseFetchUrl, urlKey } from './core/url-key.ts'
 
 const REJECTIONS_KEPT_MAX = 100
 
+/** A URL, or any iterable of them. */
+export type SeedSource = string | URL | Iterable<string | URL> | AsyncIterable<string | URL>
+
 export interface AddTarget {
-  readonly commits: Pick<CommitLoop, 'add'>
+  readonly add: CommitLoop['add']
   readonly scope: Scope
   /** The workers' filter; filled before the commit, so that no link of a seed's page is missed. */
   readonly scopeTable: { add(name: string): void }
@@ -25,19 +29,21 @@ export function scopeNameOf(host: string, scope: Scope): string {
 }
 
 /** Adds seeds. Resolves when all are stored; a text that is no http(s) URL is rejected, and the others go on. */
-export async function addUrls(target: AddTarget, urls: string | Iterable<string> | AsyncIterable<string>): Promise<AddResult> {
+export async function addUrls(target: AddTarget, urls: SeedSource): Promise<AddResult> {
+  const source = sourceOf(urls)
   const result = { added: 0, known: 0, rejected: 0, rejections: [] as RejectedUrl[] }
   let batch: NewUrl[] = []
   const commit = async (): Promise<void> => {
     const names = new Set(batch.map((url) => scopeNameOf(url.host, target.scope)))
     if (target.scope !== 'any') for (const name of names) target.scopeTable.add(name)
-    const areNew = await target.commits.add(batch, target.scope === 'any' ? [] : [...names])
+    const areNew = await target.add(batch, target.scope === 'any' ? [] : [...names])
     const added = areNew.filter(Boolean).length
     result.added += added
     result.known += areNew.length - added
     batch = []
   }
-  for await (const text of typeof urls === 'string' ? [urls] : urls) {
+  for await (const given of source) {
+    const text = given instanceof URL ? given.href : given
     const seed = seedOf(text)
     if (seed === undefined) {
       result.rejected += 1
@@ -49,6 +55,12 @@ export async function addUrls(target: AddTarget, urls: string | Iterable<string>
   }
   if (batch.length > 0) await commit()
   return result
+}
+
+function sourceOf(urls: SeedSource): Iterable<string | URL> | AsyncIterable<string | URL> {
+  if (typeof urls === 'string' || urls instanceof URL) return [urls]
+  if (typeof urls === 'object' && urls !== null && (Symbol.iterator in urls || Symbol.asyncIterator in urls)) return urls
+  throw new SluiceError('bad_option', `add: expected a URL or an iterable of URLs, given ${typeof urls} ${String(urls)}`)
 }
 
 function seedOf(text: string): NewUrl | undefined {

@@ -7,7 +7,7 @@
  * Invariant: whatever `open` has opened, `close` closes, in the reverse order, also when opening fails half-way; a
  * closed crawler leaves no handle, so the process ends by itself.
  */
-import { addUrls } from './add-urls.ts'
+import { addUrls, type AddTarget, type SeedSource } from './add-urls.ts'
 import type { AddResult, CrawlerEvents, CrawlState, HostStats, RunOptions, StartOptions, Stats, Summary } from './core/api-types.ts'
 import { SluiceError } from './core/errors.ts'
 import { hostNameOf } from './core/host-name.ts'
@@ -76,14 +76,18 @@ export class Crawler {
 
   /**
    * Adds seeds, and their hosts (or domains) to the scope. Pulls from its source and waits for the store, so the source
-   * may be endless. Texts that are no http(s) URL are counted and reported, not thrown.
+   * may be endless. Texts that are no http(s) URL are counted and reported, not thrown. `close` ends it at its next batch.
    *
-   * @throws SluiceError `crawler_closed`, `disk_failed`
+   * @throws SluiceError `crawler_closed`, `bad_option`, `disk_failed`, and what the source throws
    */
-  async add(urls: string | Iterable<string> | AsyncIterable<string>): Promise<AddResult> {
+  async add(urls: SeedSource): Promise<AddResult> {
     this.#checkOpen()
     const { parts, scopeTable } = this.#stages
-    return addUrls({ commits: parts.commits, scope: parts.options.scope, scopeTable }, urls)
+    const add: AddTarget['add'] = (batch, scope) => {
+      this.#checkOpen()
+      return parts.commits.add(batch, scope)
+    }
+    return addUrls({ add, scope: parts.options.scope, scopeTable }, urls)
   }
 
   /**

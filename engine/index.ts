@@ -28,6 +28,7 @@
  * nothing is claimed; `stats().blockedOn` says which bound it is. `crawl-loop.ts` is the one file that sees all stages;
  * `open-stages.ts` wires them; `core/` is what everybody may know: records, errors, limits, options, clock, keys.
  */
+export type { SeedSource } from './add-urls.ts'
 export { Crawler } from './crawler.ts'
 export { SluiceError, errorCodes, failureTable, type ErrorCode, type FailureCode, type FailureRule } from './core/errors.ts'
 export type {

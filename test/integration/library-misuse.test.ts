@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { Crawler } from '../../engine/index.ts'
+import { until } from '../support/processes.ts'
 
 const SEED = 'http://a.test:1/'
 
@@ -49,4 +50,30 @@ it('takes the limit of a host as text too, like every option', async () => {
 it('refuses a signal that is none before the run begins, so that the next may', async () => {
   await expect(crawler.start({ signal: 'stop' as unknown as AbortSignal })).rejects.toMatchObject({ code: 'bad_option' })
   expect(await crawler.start()).toMatchObject({ state: 'complete' })
+})
+
+it('ends an endless add when it is closed, as a closed crawler would have refused it', async () => {
+  let isLeft = false
+  let pulled = 0
+  async function* seeds(): AsyncGenerator<string> {
+    try {
+      for (;;) yield `http://a.test:1/${pulled++}`
+    } finally {
+      isLeft = true
+    }
+  }
+  const adding = expect(crawler.add(seeds())).rejects.toMatchObject({ code: 'crawler_closed' })
+  await until(() => pulled > 100)
+  await crawler.close()
+  await adding
+  expect(isLeft).toBe(true)
+})
+
+it('takes URL objects as seeds', async () => {
+  expect(await crawler.add(new URL(SEED))).toMatchObject({ added: 1 })
+  expect(await crawler.add([new URL('next', SEED)])).toMatchObject({ added: 1, rejected: 0 })
+})
+
+it.each([undefined, null, 5, {}])('refuses to add %j, and says what it expects', async (urls) => {
+  await expect(crawler.add(urls as unknown as string)).rejects.toMatchObject({ code: 'bad_option' })
 })
