@@ -8,7 +8,6 @@ import type { CrawlLoop } from './crawl-loop.ts'
 import type { CrawlParts } from './crawl-parts.ts'
 import type { Settled } from './parse-stage.ts'
 import type { Run } from './run.ts'
-import { readyAtMs } from './schedule/host.ts'
 
 /** Utilisation of the main loop between two looks, 0 to 1. */
 export class LoopMeter {
@@ -76,8 +75,9 @@ export function hostStatsOf(parts: CrawlParts, name: string): HostStats | undefi
     name, pending: record.pending, excluded: record.excluded === true, inFlight: host?.limiter.inFlight ?? 0,
     limit: host?.limiter.limit ?? record.limit ?? parts.options.concurrency.start,
     delayMs: Math.max(host?.delayMs ?? parts.options.delayMs, host?.crawlDelayMs ?? record.crawlDelayMs ?? 0),
-    // A unit's clock stands while a request of it is being connected.
-    waitMs: host === undefined ? 0 : Math.max(0, host.unit.holder === undefined ? host.unit.nextStartAtMs - nowMs : 0, readyAtMs(host) - nowMs),
+    // Of its clocks alone, since a host without work is never ready. A unit's clock stands while a request of it is being
+    // connected.
+    waitMs: host === undefined ? 0 : Math.max(0, host.unit.holder === undefined ? host.unit.nextStartAtMs - nowMs : 0, host.restUntilMs - nowMs),
     failures: host?.failures ?? record.failures ?? 0, ...(code !== undefined && { failureCode: code }), robots,
   })
 }
