@@ -107,12 +107,11 @@ export class CommitLoop {
     this.#schedule()
   }
 
-  /** Commits all that was given until now. */
+  /** Commits all that was given until now, and no more: a busy crawl gives something at every moment. */
   async flush(): Promise<void> {
-    while (!this.isIdle) {
-      if (this.#failure !== undefined) throw this.#failure
-      await (this.#committing ?? this.#commit())
-    }
+    // The batch under way, and the one behind it.
+    if (this.#committing !== undefined) await this.#committing
+    if (this.#failure === undefined && !this.isIdle) await (this.#committing ?? this.#commit())
     if (this.#failure !== undefined) throw this.#failure
   }
 

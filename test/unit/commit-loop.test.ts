@@ -174,6 +174,22 @@ test('flush resolves when everything that was given before is stored, and at onc
   expect([loop.isIdle, loop.lagMs, clock.timersCount]).toEqual([true, 0, 0])
 })
 
+test('flush waits for what was given before it, not for what a busy crawl goes on giving', async () => {
+  const { clock, commits, loop } = setUp()
+  loop.end(ended(1))
+  clock.advance(limits.commitAgeMsMax)
+  loop.end(ended(2))
+  const flush = flushing(loop)
+  for (const commit of [0, 1]) {
+    clock.advance(limits.commitAgeMsMax)
+    commits[commit]!.finish()
+    await turn()
+    loop.end(ended(3 + commit))
+  }
+  await turn()
+  expect([flush.isDone, loop.isIdle]).toEqual([true, false])
+})
+
 test('a store that fails rejects every add that waits and every later one, ends flush, and is reported once', async () => {
   const { clock, commits, failures, loop } = setUp()
   const [first, second] = [loop.add([added(true)], []), loop.add([added(true)], [])]
