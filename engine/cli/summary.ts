@@ -25,6 +25,8 @@ export function summaryLines(view: SummaryView): readonly string[] {
   if (summary.pages > 0) lines.push(`page records: ${path(dir)}/pages-*.jsonl, as CSV: sluice export --format csv --dir ${path(dir)}`)
   const causes = causesLine(view)
   if (causes !== undefined) lines.push(causes)
+  // A site that sends its visitors to another host (`www.`) is a crawl of one page, which nothing else would explain.
+  if (summary.state === 'complete' && summary.refused.scope > 0) lines.push(`not followed: ${plural(summary.refused.scope, 'link')} out of scope; see --scope`)
   if (view.canContinue && summary.parked > 0) lines.push(`parked: ${plural(summary.parked, 'URL')} may be asked for only later than --tail; the command below goes on with them`)
   if (view.canContinue && summary.pending > 0) lines.push(`to go on: sluice crawl --dir ${path(dir)}`)
   lines.push(sumsLine(view))

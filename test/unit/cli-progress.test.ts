@@ -124,6 +124,12 @@ describe('the summary', () => {
     expect(summaryLines({ dir: 'd', summary: summaryWith(), failures: { byCode: {}, seeds: 0 }, elapsedMs: 0, canContinue: true })).toEqual(['complete: 0 pages, 0 failed, 0 queued, 0 B received, in 0.0s'])
   })
 
+  it('of a complete crawl says that links led out of its scope, which may be why it has so few pages', () => {
+    const { refused } = summaryWith()
+    const complete = summaryWith({ state: 'complete', pages: 1, refused: { ...refused, scope: 1 } })
+    expect(summaryLines({ dir: 'd', summary: complete, failures: { byCode: {}, seeds: 0 }, elapsedMs: 0, canContinue: true })).toContain('not followed: 1 link out of scope; see --scope')
+  })
+
   it('for programs is one object that begins with its event and state', () => {
     const json = summaryJson({ dir: 'd', summary, failures, elapsedMs: 40_000, canContinue: true })
     expect(json).toMatch(/^\{"event":"summary","state":"stopped","pages":2400,"failed":52,"queued":1000,/)
