@@ -30,6 +30,8 @@ export class CrawlLoop {
   #isPumpDue = false
   #cancelTimer: (() => void) | undefined
   #parked = 0
+  /** What ended a run as failed. Nothing is parsed or stored after it, so these stages make no other run. */
+  #failure: unknown
 
   constructor(parts: CrawlParts) {
     this.#parts = parts
@@ -62,11 +64,13 @@ export class CrawlLoop {
       const cancel = this.#parts.clock.after(run.limits.maxTimeMs, () => this.end('limit', true))
       void run.drained.then(cancel)
     }
+    if (this.#failure !== undefined) return this.end('failed', true, this.#failure)
     this.wake()
   }
 
   /** Ends the run; `isAbort` also gives up what is being fetched. */
   end(reason: 'stopped' | 'failed' | 'limit', isAbort: boolean, error?: unknown): void {
+    if (reason === 'failed') this.#failure ??= error
     const run = this.#run
     if (run === undefined) return
     if (run.reason === undefined && reason !== 'limit') {
@@ -126,6 +130,8 @@ export class CrawlLoop {
     await run.drained
     this.#run = undefined
     await this.#parts.commits.flush()
+    // What lies in slots is left, and the next opening cuts the WARC files.
+    if (this.#failure !== undefined) throw run.error ?? this.#failure
     await this.#parses.cutWarc()
     this.#blockedOn = 'idle'
   }
@@ -239,8 +245,10 @@ export class CrawlLoop {
   #finishIfDrained(run: Run<Settled>): void {
     this.#cancelTimer?.()
     this.#cancelTimer = undefined
-    if (run.aborter.signal.aborted || this.#isDrained) for (const { ended } of run.window?.close() ?? []) this.#giveBack(ended.url)
-    if (this.#isDrained) run.drain()
+    // After a failure no slot is parsed and no result is stored: waiting for them would be waiting for ever.
+    const isDrained = this.#failure === undefined ? this.#isDrained : this.inFlight === 0
+    if (run.aborter.signal.aborted || isDrained) for (const { ended } of run.window?.close() ?? []) this.#giveBack(ended.url)
+    if (isDrained) run.drain()
   }
 
   #giveBack(url: QueuedUrl): void {
