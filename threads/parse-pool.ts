@@ -169,15 +169,18 @@ export class ParsePool {
     return tickets
   }
 
-  /** Reads a robots.txt in a worker. Rejects when the pool is closed meanwhile, or when two workers died of it. */
-  async readRobots(body: Uint8Array, contentEncoding: string | undefined, productToken: string): Promise<RobotsText> {
+  /**
+   * Reads a robots.txt in a worker; undefined when its coding is broken. Rejects when the pool is closed meanwhile, or
+   * when two workers died of it.
+   */
+  async readRobots(body: Uint8Array, contentEncoding: string | undefined, productToken: string): Promise<RobotsText | undefined> {
     const task: RobotsTask = { body, contentEncoding, agent: productToken }
     for (let tries = 1; ; tries += 1) {
       if (this.#closing !== undefined) throw new SluiceError('crawler_closed', 'the parse pool is closed')
       // Tells the workers that a task waits, so that turns end sooner.
       Atomics.add(this.#arena.control, control.tasksWaiting, 1)
       try {
-        return await this.#pool.run(task, { name: 'robots' }) as RobotsText
+        return await this.#pool.run(task, { name: 'robots' }) as RobotsText | undefined
       } catch (error) {
         if (tries >= limits.parseTriesMax) throw new SluiceError('internal', `a robots.txt cost ${tries} workers their life`, { cause: error })
       } finally {

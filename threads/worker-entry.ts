@@ -87,9 +87,9 @@ export async function turn(task: TurnTask): Promise<TurnResult> {
   }
 }
 
-/** Task: reads a robots.txt. Of a body with a broken coding there are no rules to read. */
-export async function robots({ body, contentEncoding, agent }: RobotsTask): Promise<RobotsText> {
+/** Task: reads a robots.txt. Undefined: its coding is broken, so nobody knows what it forbids. */
+export async function robots({ body, contentEncoding, agent }: RobotsTask): Promise<RobotsText | undefined> {
   robotsInflater ??= new Inflater(limits.robotsBytesMax)
   const inflated = await robotsInflater.inflate(body, contentEncoding, true)
-  return readRobotsText(inflated.ok ? inflated.bytes : new Uint8Array(0), agent)
+  return inflated.ok ? readRobotsText(inflated.bytes, agent) : undefined
 }

@@ -94,7 +94,7 @@ export const failureTable = {
   bad_content_encoding: { retry: 'never', limiter: 'none', meaning: 'the body does not match its Content-Encoding' },
   redirect_limit: { retry: 'never', limiter: 'none', meaning: 'the chain of redirects is longer than the limit' },
   robots_disallowed: { retry: 'never', limiter: 'none', meaning: 'robots.txt does not allow the URL' },
-  robots_unreachable: { retry: 'host', limiter: 'none', hostTriesMax: 4, meaning: 'robots.txt answers with an error of the server, which forbids everything' },
+  robots_unreachable: { retry: 'host', limiter: 'none', hostTriesMax: 4, meaning: 'robots.txt cannot be had or cannot be read, which forbids everything' },
   parse_timeout: { retry: 'never', limiter: 'none', meaning: 'the page was not parsed at its deadline, in two workers' },
   parse_out_of_memory: { retry: 'never', limiter: 'none', meaning: 'two workers reached their memory limit on the page' },
   parse_crashed: { retry: 'never', limiter: 'none', meaning: 'two workers died on the page' },

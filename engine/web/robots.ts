@@ -28,9 +28,12 @@ import { createRobotsMatcher, hasRules, type RobotsMatcher } from './robots-matc
 
 type Verdict = RobotsVerdict[string]
 
-/** Reads a robots.txt in the pool, down to what the matcher takes: `User-agent: *` and the rules of our group. */
+/**
+ * Reads a robots.txt in the pool, down to what the matcher takes: `User-agent: *` and the rules of our group. Undefined:
+ * its coding is broken.
+ */
 export type ReadRobots = (body: Uint8Array, contentEncoding: string | undefined, productToken: string) =>
-  Promise<{ readonly lines: string, readonly crawlDelayMs?: number }>
+  Promise<{ readonly lines: string, readonly crawlDelayMs?: number } | undefined>
 
 export type RobotsCheck =
   /** There is no verdict in force: `ask`. */
@@ -172,14 +175,14 @@ export class RobotsGate {
     const life = { status, expiresAtMs: nowMs + lifeMs(headerOf(headers, 'cache-control')) }
     if (status >= 300) return { kind: 'found', verdict: { rule: 'allow', ...life } }
     try {
-      const { lines, crawlDelayMs } = await this.#is.readRobots(Buffer.concat(response.body), headerOf(headers, 'content-encoding'), this.#productToken)
+      const text = await this.#is.readRobots(Buffer.concat(response.body), headerOf(headers, 'content-encoding'), this.#productToken)
+      if (text === undefined) return unreadable('its content coding is broken')
+      const { lines, crawlDelayMs } = text
       const delay = crawlDelayMs === undefined ? {} : { crawlDelayMs: Math.min(crawlDelayMs, limits.crawlDelayMsMax) }
       const rules = hasRules(lines) ? { rule: 'rules' as const, text: lines } : { rule: 'allow' as const }
       return { kind: 'found', verdict: { ...rules, ...delay, ...life } }
     } catch (error) {
-      // Rules that cannot be read (a broken gzip) are not the permission to fetch everything.
-      const detail = `robots.txt cannot be read: ${(error as Error).message}`
-      return { kind: 'failed', code: 'robots_unreachable', detail, retryAfterMs: limits.robotsRetryMsMin }
+      return unreadable((error as Error).message)
     }
   }
 
@@ -243,6 +246,11 @@ export function productTokenOf(userAgent: string): string {
 function targetOf(response: FetchedResponse, base: string): string | undefined {
   const location = headerOf(response.headers, 'location')
   return location === undefined ? undefined : parseFetchUrl(location, base)?.href
+}
+
+/** Rules that cannot be read are not the permission to fetch everything. */
+function unreadable(why: string): Found {
+  return { kind: 'failed', code: 'robots_unreachable', detail: `robots.txt cannot be read: ${why}`, retryAfterMs: limits.robotsRetryMsMin }
 }
 
 function failed({ code, detail }: FetchFailure, hop: number): Found {

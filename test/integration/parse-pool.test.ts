@@ -68,7 +68,7 @@ describe('a pool', () => {
     expect(recordOf(rig.collected[0])).toMatchObject({ links: 4 })
   })
 
-  it('reads robots.txt between the pages, coded or not, and a broken coding as no rules', async () => {
+  it('reads robots.txt between the pages, coded or not, and has no answer for a broken coding', async () => {
     rig = await openRig({ extractor: 'export default () => { for (const end = Date.now() + 5; Date.now() < end;); }' })
     const text = 'User-agent: sluice\nDisallow: /x\nCrawl-delay: 2\nSitemap: http://site.example/s.xml\n'
     const rules = { lines: 'User-agent: *\nDisallow: /x\n', crawlDelayMs: 2_000, sitemaps: ['http://site.example/s.xml'] }
@@ -77,7 +77,7 @@ describe('a pool', () => {
       rig.pool.readRobots(Buffer.from(text), undefined, 'sluice'), rig.pool.readRobots(gzipSync(text), 'gzip', 'Sluice/1'),
       rig.pool.readRobots(Buffer.from('no gzip'), 'gzip', 'sluice'),
     ])
-    expect(answers).toEqual([rules, rules, { lines: 'User-agent: *\n', sitemaps: [] }])
+    expect(answers).toEqual([rules, rules, undefined])
     await rig.until(() => rig!.collected.length === 16)
   })
 

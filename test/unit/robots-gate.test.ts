@@ -43,7 +43,8 @@ function rig(pages: Record<string, Answer> = {}, options: Partial<RobotsGateOpti
 
 const readAsIs: ReadRobots = async (body) => {
   const text = Buffer.from(body).toString()
-  if (text === 'broken') throw new Error('cannot be inflated')
+  if (text === 'deadly') throw new Error('it cost two workers their life')
+  if (text === 'broken') return undefined
   const delay = /^crawl-delay: (\d+)$/m.exec(text)?.[1]
   return { lines: `User-agent: *\n${text}`, ...(delay === undefined ? {} : { crawlDelayMs: Number(delay) * 1_000 }) }
 }
@@ -96,9 +97,10 @@ describe('each answer has its verdict', () => {
     expect(gate.verdictsOf('a.test')).toEqual({})
   })
 
-  test('a file that cannot be read is not the permission to fetch everything', async () => {
-    const { gate, held } = rig({ [robots]: { status: 200, body: 'broken' } })
-    expect(await gate.ask(page)).toMatchObject({ kind: 'failed', code: 'robots_unreachable', detail: expect.stringContaining('cannot be inflated') })
+  test.each([['broken', 'coding is broken'], ['deadly', 'their life']])('a file that cannot be read (%s) is not the permission to fetch everything', async (body, why) => {
+    const { gate, held } = rig({ [robots]: { status: 200, body } })
+    expect(await gate.ask(page)).toMatchObject({ kind: 'failed', code: 'robots_unreachable', detail: expect.stringContaining(why) })
+    expect(gate.check(page)).toEqual({ kind: 'unknown' })
     expect(held()).toBe(0)
   })
 
