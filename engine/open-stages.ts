@@ -97,7 +97,7 @@ async function openAll(given: CrawlOptionsGiven, on: StageEvents, closers: Close
   closers.push(() => fetcher.close())
   const robots = new RobotsGate({
     fetcher, clock, userAgent: options.userAgent, deadlineMs: options.timeoutMs,
-    readRobots: (body, contentEncoding, productToken) => pool.readRobots(body, contentEncoding, productToken),
+    readRobots: (file, productToken) => pool.readRobots(file, productToken),
     stored: (host) => store.host(host)?.robots,
   })
   const scheduler = new Scheduler({

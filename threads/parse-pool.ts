@@ -173,8 +173,8 @@ export class ParsePool {
    * Reads a robots.txt in a worker; undefined when its coding is broken. Rejects when the pool is closed meanwhile, or
    * when two workers died of it.
    */
-  async readRobots(body: Uint8Array, contentEncoding: string | undefined, productToken: string): Promise<RobotsText | undefined> {
-    const task: RobotsTask = { body, contentEncoding, agent: productToken }
+  async readRobots(file: Omit<RobotsTask, 'agent'>, productToken: string): Promise<RobotsText | undefined> {
+    const task: RobotsTask = { ...file, agent: productToken }
     for (let tries = 1; ; tries += 1) {
       if (this.#closing !== undefined) throw new SluiceError('crawler_closed', 'the parse pool is closed')
       // Tells the workers that a task waits, so that turns end sooner.

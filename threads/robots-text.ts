@@ -38,9 +38,9 @@ function trimmed(text: string): string {
   return text.slice(start, end)
 }
 
-/** The prefix that is read, cut at the last whole line. */
-function prefixOf(bytes: Uint8Array): Uint8Array {
-  if (bytes.byteLength <= limits.robotsBytesMax) return bytes
+/** The prefix that is read; of a cut file it ends with the last whole line, since half a pattern is another one. */
+function prefixOf(bytes: Uint8Array, isCut: boolean): Uint8Array {
+  if (!isCut && bytes.byteLength <= limits.robotsBytesMax) return bytes
   const prefix = bytes.subarray(0, limits.robotsBytesMax)
   return prefix.subarray(0, Math.max(prefix.lastIndexOf(0x0a), prefix.lastIndexOf(0x0d)) + 1)
 }
@@ -117,9 +117,12 @@ class GroupReader {
   }
 }
 
-/** Reads a robots.txt. `agent` is our product token or our whole user agent, of which the leading token counts. */
-export function readRobotsText(bytes: Uint8Array, agent: string): RobotsText {
-  const text = textOf(prefixOf(bytes))
+/**
+ * Reads a robots.txt. `agent` is our product token or our whole user agent, of which the leading token counts. `isCut`:
+ * the bytes are the prefix of a longer file.
+ */
+export function readRobotsText(bytes: Uint8Array, agent: string, isCut = false): RobotsText {
+  const text = textOf(prefixOf(bytes, isCut))
   const reader = new GroupReader(productToken(agent))
   // A page of HTML in place of the file has no rules, whatever stands in it.
   if (!/^\s*</.test(text)) {

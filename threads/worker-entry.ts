@@ -21,6 +21,8 @@ import type { WorkerOptions } from './worker-options.ts'
 export interface RobotsTask {
   readonly body: Uint8Array
   readonly contentEncoding: string | undefined
+  /** The body was cut on the wire. */
+  readonly isCut: boolean
   /** Our product token, or the whole user agent. */
   readonly agent: string
 }
@@ -88,8 +90,8 @@ export async function turn(task: TurnTask): Promise<TurnResult> {
 }
 
 /** Task: reads a robots.txt. Undefined: its coding is broken, so nobody knows what it forbids. */
-export async function robots({ body, contentEncoding, agent }: RobotsTask): Promise<RobotsText | undefined> {
+export async function robots({ body, contentEncoding, isCut, agent }: RobotsTask): Promise<RobotsText | undefined> {
   robotsInflater ??= new Inflater(limits.robotsBytesMax)
-  const inflated = await robotsInflater.inflate(body, contentEncoding, true)
-  return inflated.ok ? readRobotsText(inflated.bytes, agent) : undefined
+  const inflated = await robotsInflater.inflate(body, contentEncoding, isCut)
+  return inflated.ok ? readRobotsText(inflated.bytes, agent, inflated.truncated) : undefined
 }

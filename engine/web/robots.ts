@@ -28,11 +28,18 @@ import { createRobotsMatcher, hasRules, type RobotsMatcher } from './robots-matc
 
 type Verdict = RobotsVerdict[string]
 
+/** As it came; `isCut`: its prefix, as much of it as is read. */
+export interface RobotsFile {
+  readonly body: Uint8Array
+  readonly contentEncoding: string | undefined
+  readonly isCut: boolean
+}
+
 /**
  * Reads a robots.txt in the pool, down to what the matcher takes: `User-agent: *` and the rules of our group. Undefined:
  * its coding is broken.
  */
-export type ReadRobots = (body: Uint8Array, contentEncoding: string | undefined, productToken: string) =>
+export type ReadRobots = (file: RobotsFile, productToken: string) =>
   Promise<{ readonly lines: string, readonly crawlDelayMs?: number } | undefined>
 
 export type RobotsCheck =
@@ -175,7 +182,8 @@ export class RobotsGate {
     const life = { status, expiresAtMs: nowMs + lifeMs(headerOf(headers, 'cache-control')) }
     if (status >= 300) return { kind: 'found', verdict: { rule: 'allow', ...life } }
     try {
-      const text = await this.#is.readRobots(Buffer.concat(response.body), headerOf(headers, 'content-encoding'), this.#productToken)
+      const file = { body: Buffer.concat(response.body), contentEncoding: headerOf(headers, 'content-encoding'), isCut: response.truncated }
+      const text = await this.#is.readRobots(file, this.#productToken)
       if (text === undefined) return unreadable('its content coding is broken')
       const { lines, crawlDelayMs } = text
       const delay = crawlDelayMs === undefined ? {} : { crawlDelayMs: Math.min(crawlDelayMs, limits.crawlDelayMsMax) }

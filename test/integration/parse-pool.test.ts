@@ -7,12 +7,16 @@ import { promisify } from 'node:util'
 import { brotliDecompressSync, gzipSync } from 'node:zlib'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { systemClock } from '../../engine/core/clock.ts'
+import { limits } from '../../engine/core/limits.ts'
 import { fingerprintOf } from '../../engine/core/url-key.ts'
+import type { RobotsFile } from '../../engine/web/robots.ts'
 import { KnownTable } from '../../storage/known.ts'
 import { ParsePool } from '../../threads/parse-pool.ts'
 import { ScopeTable } from '../../threads/scope-table.ts'
 import { openRig, pageOf, recordOf, smallPage, type PoolRig } from '../support/pool-rig.ts'
 import { TestClock } from '../support/test-clock.ts'
+
+const robotsFile = (body: string | Buffer, contentEncoding?: string, isCut = false): RobotsFile => ({ body: Buffer.from(body), contentEncoding, isCut })
 
 let rig: PoolRig | undefined
 let scratch: string
@@ -74,11 +78,22 @@ describe('a pool', () => {
     const rules = { lines: 'User-agent: *\nDisallow: /x\n', crawlDelayMs: 2_000, sitemaps: ['http://site.example/s.xml'] }
     for (let id = 0; id < 16; id += 1) await rig.put(smallPage(id))
     const answers = await Promise.all([
-      rig.pool.readRobots(Buffer.from(text), undefined, 'sluice'), rig.pool.readRobots(gzipSync(text), 'gzip', 'Sluice/1'),
-      rig.pool.readRobots(Buffer.from('no gzip'), 'gzip', 'sluice'),
+      rig.pool.readRobots(robotsFile(text), 'sluice'), rig.pool.readRobots(robotsFile(gzipSync(text), 'gzip'), 'Sluice/1'),
+      rig.pool.readRobots(robotsFile('no gzip', 'gzip'), 'sluice'),
     ])
     expect(answers).toEqual([rules, rules, undefined])
     await rig.until(() => rig!.collected.length === 16)
+  })
+
+  it.each([
+    ['on the wire', (text: string) => robotsFile(text.slice(0, -4), undefined, true)],
+    ['in a coding, on the wire', (text: string) => robotsFile(gzipSync(text, { level: 0 }).subarray(0, -12), 'gzip', true)],
+    ['at its bound, decoded', (text: string) => robotsFile(gzipSync(`#${'x'.repeat(limits.robotsBytesMax - text.length + 2)}\n${text}`), 'gzip')],
+  ])('reads whole lines only of a robots.txt that is cut %s', async (_where, cut) => {
+    rig = await openRig()
+    // Half of its last line would open everything.
+    const answer = await rig.pool.readRobots(cut('User-agent: *\nDisallow: /x\nAllow: /x/abc'), 'sluice')
+    expect(answer).toEqual({ lines: 'User-agent: *\nDisallow: /x\n', sitemaps: [] })
   })
 
   it('begins new WARC files when it is told to, numbered from where it was told', async () => {
@@ -138,7 +153,7 @@ describe('closing', () => {
   it('ends a pool in the middle of its work, once for many calls', async () => {
     rig = await openRig({ extractor: 'export default () => new Promise(() => {})' })
     await rig.put(smallPage(1))
-    const robots = rig.pool.readRobots(new Uint8Array(0), undefined, 'sluice').catch((error: unknown) => error)
+    const robots = rig.pool.readRobots(robotsFile(''), 'sluice').catch((error: unknown) => error)
     await Promise.all([rig.pool.close(), rig.pool.close()])
     expect(await robots).toMatchObject({ code: 'crawler_closed' })
     expect([rig.pool.slotsFree, rig.pool.fill(smallPage(2)), rig.lost]).toEqual([0, undefined, []])

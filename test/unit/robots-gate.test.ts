@@ -41,7 +41,7 @@ function rig(pages: Record<string, Answer> = {}, options: Partial<RobotsGateOpti
   return { gate, clock, requests, web, held: () => held }
 }
 
-const readAsIs: ReadRobots = async (body) => {
+const readAsIs: ReadRobots = async ({ body }) => {
   const text = Buffer.from(body).toString()
   if (text === 'deadly') throw new Error('it cost two workers their life')
   if (text === 'broken') return undefined
@@ -211,10 +211,10 @@ describe('asking', () => {
 
   test('hands the reader the body, its coding and our name', async () => {
     const seen: unknown[] = []
-    const readRobots: ReadRobots = async (body, coding, token) => { seen.push(Buffer.from(body).toString(), coding, token); return { lines: '' } }
+    const readRobots: ReadRobots = async ({ body, contentEncoding, isCut }, token) => { seen.push(Buffer.from(body).toString(), contentEncoding, isCut, token); return { lines: '' } }
     const { gate } = rig({ [robots]: { status: 200, body: 'bytes', headers: ['Content-Encoding', 'br'] } }, { readRobots, userAgent: 'MyBot/2.1 (+https://a.test)' })
     await gate.ask(page)
-    expect(seen).toEqual(['bytes', 'br', 'MyBot'])
+    expect(seen).toEqual(['bytes', 'br', false, 'MyBot'])
   })
 })
 
