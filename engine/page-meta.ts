@@ -33,8 +33,8 @@ function httpDateMs(text: string): number {
   return HTTP_DATE.test(text) ? Date.parse(text.endsWith('GMT') ? text : `${text} GMT`) : Number.NaN
 }
 
-/** All values of a header that is a list, as one (RFC 9110 section 5.3). */
-function listOf(headers: readonly string[], name: string): string {
+/** All values of a header that is a list, as one (RFC 9110 section 5.3); empty without any. */
+export function listOf(headers: readonly string[], name: string): string {
   return headers.filter((_, at) => at % 2 === 1 && headers[at - 1]!.toLowerCase() === name).join(', ')
 }
 

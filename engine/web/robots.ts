@@ -23,7 +23,7 @@ import { limits } from '../core/limits.ts'
 import { hostOf, parseFetchUrl } from '../core/url-key.ts'
 import type { FetchedResponse, Fetcher, FetchFailure } from '../fetch/fetcher.ts'
 import { headerOf } from '../fetch/response-head.ts'
-import { retryAfterMs } from '../page-meta.ts'
+import { listOf, retryAfterMs } from '../page-meta.ts'
 import { createRobotsMatcher, hasRules, type RobotsMatcher } from './robots-matcher.ts'
 
 type Verdict = RobotsVerdict[string]
@@ -31,7 +31,8 @@ type Verdict = RobotsVerdict[string]
 /** As it came; `isCut`: its prefix, as much of it as is read. */
 export interface RobotsFile {
   readonly body: Uint8Array
-  readonly contentEncoding: string | undefined
+  /** All codings, the last applied last; empty without any. */
+  readonly contentEncoding: string
   readonly isCut: boolean
 }
 
@@ -182,7 +183,7 @@ export class RobotsGate {
     const life = { status, expiresAtMs: nowMs + lifeMs(headerOf(headers, 'cache-control')) }
     if (status >= 300) return { kind: 'found', verdict: { rule: 'allow', ...life } }
     try {
-      const file = { body: Buffer.concat(response.body), contentEncoding: headerOf(headers, 'content-encoding'), isCut: response.truncated }
+      const file = { body: Buffer.concat(response.body), contentEncoding: listOf(headers, 'content-encoding'), isCut: response.truncated }
       const text = await this.#is.readRobots(file, this.#productToken)
       if (text === undefined) return unreadable('its content coding is broken')
       const { lines, crawlDelayMs } = text

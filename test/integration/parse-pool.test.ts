@@ -16,7 +16,7 @@ import { ScopeTable } from '../../threads/scope-table.ts'
 import { openRig, pageOf, recordOf, smallPage, type PoolRig } from '../support/pool-rig.ts'
 import { TestClock } from '../support/test-clock.ts'
 
-const robotsFile = (body: string | Buffer, contentEncoding?: string, isCut = false): RobotsFile => ({ body: Buffer.from(body), contentEncoding, isCut })
+const robotsFile = (body: string | Buffer, contentEncoding = '', isCut = false): RobotsFile => ({ body: Buffer.from(body), contentEncoding, isCut })
 
 let rig: PoolRig | undefined
 let scratch: string

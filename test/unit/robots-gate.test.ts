@@ -209,12 +209,12 @@ describe('asking', () => {
     expect(Object.keys(gate.verdictsOf('a.test'))).toEqual(['http://a.test', 'https://a.test'])
   })
 
-  test('hands the reader the body, its coding and our name', async () => {
+  test('hands the reader the body, all its codings and our name', async () => {
     const seen: unknown[] = []
     const readRobots: ReadRobots = async ({ body, contentEncoding, isCut }, token) => { seen.push(Buffer.from(body).toString(), contentEncoding, isCut, token); return { lines: '' } }
-    const { gate } = rig({ [robots]: { status: 200, body: 'bytes', headers: ['Content-Encoding', 'br'] } }, { readRobots, userAgent: 'MyBot/2.1 (+https://a.test)' })
+    const { gate } = rig({ [robots]: { status: 200, body: 'bytes', headers: ['Content-Encoding', 'identity', 'Content-Encoding', 'br'] } }, { readRobots, userAgent: 'MyBot/2.1 (+https://a.test)' })
     await gate.ask(page)
-    expect(seen).toEqual(['bytes', 'br', false, 'MyBot'])
+    expect(seen).toEqual(['bytes', 'identity, br', false, 'MyBot'])
   })
 })
 
