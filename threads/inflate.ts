@@ -43,6 +43,8 @@ const CODINGS_MAX = 2
 /** Checksum and length behind each member. */
 const GZIP_TRAILER_BYTES = 8
 type Coding = 'gzip' | 'deflate' | 'br' | 'zstd'
+/** More room than any output has. */
+const UNTOUCHED = 0xffffffff
 type DecoderStream = zlib.InflateRaw | zlib.BrotliDecompress
 
 interface OpenHandle {
@@ -57,7 +59,6 @@ class HandleDecoder implements Decoder {
   readonly #flush: number
   readonly #finish: number
   #open: OpenHandle
-  #isBroken = false
 
   constructor(make: () => DecoderStream, flush: number, finish: number) {
     this.#make = make
@@ -69,10 +70,8 @@ class HandleDecoder implements Decoder {
   push(input: Uint8Array, output: Uint8Array, outputAt: number): Step {
     const room = output.byteLength - outputAt
     const { stream, handle, state } = this.#open
-    this.#isBroken = false
     handle.reset()
-    handle.writeSync(this.#flush, input, 0, input.byteLength, output, outputAt, room)
-    if (this.#isBroken) {
+    if (!this.#write(() => handle.writeSync(this.#flush, input, 0, input.byteLength, output, outputAt, room))) {
       // Brotli's handle keeps its error through a reset, and would call every later page broken (Node 20).
       stream.destroy()
       this.#open = this.#renewed()
@@ -82,8 +81,19 @@ class HandleDecoder implements Decoder {
     const step = { read: input.byteLength - inputLeft, written: room - roomLeft }
     if (roomLeft === 0) return { ...step, state: 'more' }
     // Asked to finish, with no input left and room to write, zlib complains about a stream that has not ended.
-    handle.writeSync(this.#finish, output, 0, 0, output, output.byteLength - 1, 1)
-    return { ...step, state: this.#isBroken ? 'more' : 'ended' }
+    const isWhole = this.#write(() => handle.writeSync(this.#finish, output, 0, 0, output, output.byteLength - 1, 1))
+    return { ...step, state: isWhole ? 'ended' : 'more' }
+  }
+
+  /**
+   * Whether a write found no fault: then zlib says how far it came, and else leaves its state as it was. Its call of
+   * `onerror` says so too, but not in a worker that is ending: there a broken page was taken for the page before it.
+   */
+  #write(write: () => void): boolean {
+    const { state } = this.#open
+    state[0] = UNTOUCHED
+    write()
+    return state[0] !== UNTOUCHED
   }
 
   #renewed(): OpenHandle {
@@ -92,7 +102,7 @@ class HandleDecoder implements Decoder {
     if (typeof handle?.writeSync !== 'function' || state?.length !== 2) throw new TypeError('zlib has no synchronous handle')
     // No event target: zlib's native object calls this property.
     // oxlint-disable-next-line unicorn/prefer-add-event-listener
-    handle.onerror = () => { this.#isBroken = true }
+    handle.onerror = () => {}
     return { stream, handle, state }
   }
 }

@@ -1,3 +1,4 @@
+import { Worker } from 'node:worker_threads'
 import * as zlib from 'node:zlib'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
@@ -113,6 +114,27 @@ describe.each([['by the synchronous handle', false], ['by streams', true]])('Inf
       expect(inflated.ok ? inflated.bytes.byteLength <= 500 : inflated.code).toBeTruthy()
     }), { numRuns: 200 })
   })
+})
+
+it('knows a broken stream in a worker that is ending, whose microtasks run on although zlib can call nobody back', async () => {
+  const seen = new Int32Array(new SharedArrayBuffer(8))
+  const worker = new Worker(`
+    const { workerData: { seen, url, good, bad } } = require('node:worker_threads')
+    import(url).then(async ({ Inflater }) => {
+      const inflater = new Inflater(1000)
+      seen[0] = Number((await inflater.inflate(good, 'br', false)).ok)
+      queueMicrotask(() => { throw new Error('what an extractor left behind') })
+      await null
+      seen[1] = (await inflater.inflate(bad, 'br', false)).ok ? 1 : 2
+    })`, {
+    eval: true,
+    workerData: {
+      seen, url: new URL('../../dist/threads/inflate.js', import.meta.url).href, good: zlib.brotliCompressSync('good'), bad: Buffer.from('no such stream'),
+    },
+  })
+  worker.on('error', () => {})
+  await new Promise((resolve) => worker.once('exit', resolve))
+  expect([...seen]).toEqual([1, 2])
 })
 
 describe('a bomb', () => {
