@@ -19,6 +19,8 @@ const seedFailuresMax = 20
 
 const stopping = new AbortController()
 let running: Crawler | undefined
+/** How the crawl stands; undefined before it is opened. */
+let snapshot: (() => ToParent) | undefined
 
 /** Resolves when the message has left the process. */
 function tell(message: ToParent): Promise<void> {
@@ -31,6 +33,8 @@ function tell(message: ToParent): Promise<void> {
 async function fail(error: unknown): Promise<never> {
   const known = error instanceof SluiceError ? error : new SluiceError('internal', error instanceof Error ? error.message : String(error))
   const stack = error instanceof Error ? error.stack : undefined
+  // The summary of a run that failed is made of the last of these.
+  if (snapshot !== undefined) await tell(snapshot())
   await tell({ type: 'failed', code: known.code, message: known.message, ...(stack !== undefined && { stack }) })
   process.exit(1)
 }
@@ -78,7 +82,9 @@ async function live(start: StartMessage): Promise<void> {
   const counters = crawler.stats()
   log.debug({ dir: crawler.options.dir, isContinued, pid: process.pid }, 'opened')
   await tell({ type: 'opened', isContinued, changedOptions, counters })
-  const timer = setInterval(() => void tell({ type: 'stats', stats: crawler.stats(), failures: failures() }), start.statsEveryMs)
+  const stats = (): ToParent => ({ type: 'stats', stats: crawler.stats(), failures: failures() })
+  snapshot = stats
+  const timer = setInterval(() => void tell(stats()), start.statsEveryMs)
   if (start.seeds !== undefined) await addSeeds(crawler, start.seeds)
   const limits = remainingLimits(resolveRunLimits(start.run), counters, start.baseline)
   const summary = await crawlOn(crawler, limits, !isSpent(limits))
