@@ -23,7 +23,7 @@ export interface ExportCommand {
 
 const newline = 0x0A
 
-/** Writes the records; resolves to the exit code. Throws `no_crawl`, `bad_option`, `store_corrupt`. */
+/** Writes the records; resolves to the exit code. Throws `no_crawl`, `bad_option`, `file_unreadable`, `store_corrupt`. */
 export async function runExport({ dir, format, output }: ExportCommand): Promise<number> {
   checkCrawl(dir)
   const lines = pageLines(dir, await readStore(dir, (store) => store.committedLengths()))
@@ -38,6 +38,8 @@ export async function runExport({ dir, format, output }: ExportCommand): Promise
     if (output !== undefined && (error as NodeJS.ErrnoException).path === output) {
       throw new SluiceError('bad_option', `--output: expected a file that can be written, given ${output}: ${(error as Error).message}`, { cause: error })
     }
+    // Opening a crawl takes a page file that is gone for moved away by its owner; here it is what was asked for.
+    if ((error as NodeJS.ErrnoException).syscall === 'open') throw new SluiceError('file_unreadable', `the page records of ${dir} cannot be read: ${(error as Error).message}`, { cause: error })
     throw error
   }
   return 0

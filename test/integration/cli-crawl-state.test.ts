@@ -64,6 +64,10 @@ describe('a crawl from outside', () => {
     cutShort.process.stdout!.destroy()
     expect(await cutShort.ended).toEqual({ code: 0, signal: null })
     expect(cutShort.output.stderr).toBe('')
+    fs.rmSync(path.join(bed.dir, 'pages-000001.jsonl'))
+    const moved = sluice(['export', '--dir', bed.dir])
+    expect((await moved.ended).code).toBe(2)
+    expect(moved.output.stderr).toMatch(/^sluice: file_unreadable: .+pages-000001.+\n$/)
   })
 
   it('says in one line each what is wrong with its seeds, goes on with the others, and shows no password', async () => {
