@@ -50,7 +50,10 @@ export async function openStore(dir: string, options: OpenOptions = {}): Promise
   if (environment === undefined) throw new SluiceError('no_crawl', `${dir} holds no crawl`)
   try {
     const { meta } = environment.tables
-    if (meta.get(metaKeys.layout) === undefined) await environment.write(freshRows())
+    const isFresh = meta.get(metaKeys.layout) === undefined
+    // Whoever made the store died, or is still at it, before its first rows.
+    if (isFresh && readOnly) throw new SluiceError('no_crawl', `${dir} holds no crawl yet`)
+    if (isFresh) await environment.write(freshRows())
     const state = decodeJson(meta.get(metaKeys.state)!) as unknown as StoredState
     const lengths = readLengths(meta)
     if (!readOnly) {

@@ -54,6 +54,15 @@ test('a data file that was emptied is no store: its crawl’s results are not de
   await made()
 })
 
+test('a store whose maker died before its first rows holds no crawl for a reader, and is made by the next writer', async () => {
+  await made()
+  const root = open<Uint8Array, Uint8Array>({ path: path.join(dir, 'store'), overlappingSync: false, encoding: 'binary', keyEncoding: 'binary' })
+  await root.openDB<Uint8Array, Uint8Array>({ name: 'meta', encoding: 'binary', keyEncoding: 'binary' }).clearAsync()
+  await root.close()
+  await expect(openStore(dir, { readOnly: true })).rejects.toMatchObject({ code: 'no_crawl' })
+  await made((store) => commitPages(store, 1))
+})
+
 test('a data file that was cut anywhere within its used pages is corrupt, not a signal', async () => {
   await made((store) => commitPages(store, 300))
   const whole = fs.readFileSync(data)
