@@ -209,7 +209,9 @@ export class Crawler {
 
   async #close(): Promise<void> {
     const run = this.#run
-    await this.stop()
+    await this.stop().catch(() => {
+      // Whoever started the run is told what it failed of; here everything is closed all the same.
+    })
     if (run !== undefined) await this.#conclude(run).catch(() => {})
     this.#state = 'closed'
     await this.#stages.close()

@@ -128,6 +128,28 @@ describe('a crawler in a script', () => {
     }
   })
 
+  it('that is closed in a run whose store cannot be written leaves no handle either, and tells whoever started the run', async () => {
+    const bed = await openBed({ hosts: 4, pagesPerHost: 100, sizeScale: 0.3 })
+    try {
+      const process = script(`
+        import { rmSync } from 'node:fs'
+        import { Crawler } from 'sluice'
+        const crawler = await Crawler.open(${JSON.stringify(bed.options)})
+        await crawler.add(${JSON.stringify(bed.web.seeds)})
+        const run = crawler.start().catch((error) => console.log(error.code))
+        // What lies in slots then is stored after the directory is gone.
+        const slots = () => crawler.stats().bounds.find(({ name }) => name === 'slots').used
+        while (crawler.stats().pages < 40 || slots() < 2) await new Promise((resolve) => { setTimeout(resolve, 1) })
+        rmSync(${JSON.stringify(bed.dir)}, { recursive: true })
+        await crawler.close()
+        await run`)
+      expect(await process.ended).toEqual({ code: 0, signal: null })
+      expect(process.output.stdout).toBe('disk_failed\n')
+    } finally {
+      await bed.close()
+    }
+  })
+
   it('does nothing at import', async () => {
     const process = script(`import 'sluice'; console.log(process.getActiveResourcesInfo().filter((name) => /Timeout|Worker|Message|TCP|TLS|Signal/.test(name)))`)
     expect((await process.ended).code).toBe(0)
