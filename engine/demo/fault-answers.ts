@@ -9,6 +9,8 @@ import type { Page } from './types.ts'
 
 /** A reset that overtakes unread data looks like an orderly end to the client's kernel (Linux 6.18); so let it be read. */
 const resetDelayMs = 50
+/** Of a header without options, as zlib writes it. */
+const gzipHeaderBytes = 10
 
 /** One request with its ways to answer. */
 export interface Exchange {
@@ -45,8 +47,9 @@ export async function answerFault(exchange: Exchange, page: Page, web: { readonl
       return exchange.send(200, ['content-type', 'image/png'], [Buffer.concat([pngBytes, Buffer.alloc(8_192, page.index & 255)])])
     case 'broken_gzip': {
       const body = Buffer.concat(await web.bodies.body(page, 'gzip'))
-      // Bits 110 begin a block of a type that does not exist; wherever this lands, the checksum fails too.
-      body.fill(0xff, body.length >> 1, (body.length >> 1) + 64)
+      // Bits 11 behind the ten bytes of the header are a block of a type that does not exist. Further on, a small body may
+      // take them for data, and then only its checksum is wrong, which browsers do not look at, nor do we.
+      body.fill(0xff, gzipHeaderBytes, gzipHeaderBytes + 64)
       return exchange.send(200, [...html, 'content-encoding', 'gzip'], [body])
     }
     case 'stall':
