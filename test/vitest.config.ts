@@ -8,6 +8,7 @@ export default defineConfig({
     pool: 'forks',
     maxWorkers: 2,
     testTimeout: 60_000,
-    hookTimeout: 30_000,
+    // Hooks run whole crawls, as tests do.
+    hookTimeout: 60_000,
   },
 })
