@@ -66,6 +66,7 @@ export class Reporter {
     for (const { code, input, message } of rejections) this.#seedLine(code, `${JSON.stringify(input)}: ${message}`)
     this.#seedsRejected = rejected
     if (this.#mode === 'json') return this.#json({ event: 'seeds', added, known, rejected })
+    if (added + known + rejected === 0) return this.#say('no seeds: there was no URL among them')
     if (isContinued && added > 0) this.#say(`new seeds: ${plural(added, 'URL')} added to this crawl (${count(known)} known already)`)
   }
 

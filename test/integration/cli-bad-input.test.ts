@@ -63,6 +63,12 @@ describe('the command line', () => {
     expect(fs.existsSync(crawlDir)).toBe(false)
   })
 
+  it('says that a seed file was empty, since a crawl of nothing is complete at once', async () => {
+    const command = sluice(['crawl', '--seeds', '-', '--dir', crawlDir], { input: '# none today\r\n\r\n' })
+    expect(await command.ended).toEqual({ code: 0, signal: null })
+    expect(command.output.stdout).toMatch(/^no seeds: .+\ncomplete: 0 pages, .+\n$/)
+  })
+
   it('shows a stack only with --verbose', async () => {
     const verbose = sluice(['crawl', seed, '--delay', 'soon', '--verbose', '--dir', crawlDir])
     await verbose.ended
