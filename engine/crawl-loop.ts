@@ -12,7 +12,7 @@
  */
 import type { CommitBatch, CommitResult } from '../storage/store.ts'
 import type { BlockedOn } from './core/api-types.ts'
-import { invariant } from './core/errors.ts'
+import { invariant, SluiceError } from './core/errors.ts'
 import { limits } from './core/limits.ts'
 import { stateOfOutcome, type QueuedUrl } from './core/types.ts'
 import type { CrawlParts } from './crawl-parts.ts'
@@ -30,8 +30,10 @@ export class CrawlLoop {
   #isPumpDue = false
   #cancelTimer: (() => void) | undefined
   #parked = 0
-  /** What ended a run as failed. Nothing is parsed or stored after it, so these stages make no other run. */
+  /** What ended a run as failed. */
   #failure: unknown
+  /** What lies in slots is waited for no longer, and comes again. So these stages make no other run. */
+  #leavesSlots = false
 
   constructor(parts: CrawlParts) {
     this.#parts = parts
@@ -64,16 +66,20 @@ export class CrawlLoop {
       const cancel = this.#parts.clock.after(run.limits.maxTimeMs, () => this.end('limit', true))
       void run.drained.then(cancel)
     }
-    if (this.#failure !== undefined) return this.end('failed', true, this.#failure)
+    if (this.#leavesSlots) return this.end('failed', true, this.#failure ?? new SluiceError('crawler_closed', 'pages of the last run lie in slots; open the directory again'))
     this.wake()
   }
 
   /** Ends the run; `isAbort` also gives up what is being fetched. */
   end(reason: 'stopped' | 'failed' | 'limit', isAbort: boolean, error?: unknown): void {
-    if (reason === 'failed') this.#failure ??= error
+    if (reason === 'failed') {
+      this.#failure ??= error
+      // No slot is parsed and no result is stored any more: waiting for them would be waiting for ever.
+      this.#leavesSlots = true
+    }
     const run = this.#run
     if (run === undefined) return
-    if (run.reason === undefined && reason !== 'limit') {
+    if (run.reason === undefined && reason === 'stopped') {
       const cancel = this.#parts.clock.after(limits.stopDrainMs, () => this.#withdraw(run))
       void run.drained.then(cancel)
     }
@@ -82,7 +88,7 @@ export class CrawlLoop {
     this.wake()
   }
 
-  /** A stop takes no longer than that: what no worker has taken, and what has no slot, comes again in the next run. */
+  /** A stop waits no longer for what no worker has taken, and for what has no slot: that comes again in the next run. */
   #withdraw(run: Run<Settled>): void {
     if (this.#run !== run) return
     for (const { url, release } of this.#fetches.received.splice(0)) {
@@ -90,6 +96,12 @@ export class CrawlLoop {
       this.#giveBack(url)
     }
     for (const url of this.#parses.withdraw()) this.#giveBack(url)
+    this.wake()
+  }
+
+  /** Of the run that is ending, gives up what still lies in slots: what a worker has in hand, and may have for long. */
+  leaveSlots(): void {
+    this.#leavesSlots = true
     this.wake()
   }
 
@@ -130,9 +142,9 @@ export class CrawlLoop {
     await run.drained
     this.#run = undefined
     await this.#parts.commits.flush()
-    // What lies in slots is left, and the next opening cuts the WARC files.
     if (this.#failure !== undefined) throw run.error ?? this.#failure
-    await this.#parses.cutWarc()
+    // While pages lie in slots workers may append, so that the next opening has to cut the WARC files.
+    if (!this.#leavesSlots) await this.#parses.cutWarc()
     this.#blockedOn = 'idle'
   }
 
@@ -245,8 +257,7 @@ export class CrawlLoop {
   #finishIfDrained(run: Run<Settled>): void {
     this.#cancelTimer?.()
     this.#cancelTimer = undefined
-    // After a failure no slot is parsed and no result is stored: waiting for them would be waiting for ever.
-    const isDrained = this.#failure === undefined ? this.#isDrained : this.inFlight === 0
+    const isDrained = this.#leavesSlots ? this.inFlight === 0 : this.#isDrained
     if (run.aborter.signal.aborted || isDrained) for (const { ended } of run.window?.close() ?? []) this.#giveBack(ended.url)
     if (isDrained) run.drain()
   }

@@ -121,13 +121,19 @@ export class Crawler {
   }
 
   /**
-   * Ends the run as SIGINT does: aborts what is being fetched, stores what lies in slots. A consumer may still finish the
-   * page that it has in hand; its loop then ends.
+   * Ends the run as SIGINT does: aborts what is being fetched, stores what workers finish within a second; the rest comes
+   * again in the next run. A consumer may still finish the page that it has in hand; its loop then ends. What a worker
+   * has in hand is waited for (its deadline is 10 s), unless `slotsMs` says how long: then it comes again at the next
+   * opening, and this crawler can only be closed.
    */
-  async stop(): Promise<void> {
+  async stop({ slotsMs = Number.POSITIVE_INFINITY }: { readonly slotsMs?: number } = {}): Promise<void> {
     const run = this.#run
     if (run === undefined) return
     this.#loop.end('stopped', true)
+    if (slotsMs < Number.POSITIVE_INFINITY) {
+      const cancel = this.#stages.parts.clock.after(slotsMs, () => this.#loop.leaveSlots())
+      void run.drained.then(cancel)
+    }
     await run.drained
     if (run.window === undefined) await this.#conclude(run)
   }

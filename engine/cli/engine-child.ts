@@ -5,6 +5,7 @@
 import { Crawler } from '../crawler.ts'
 import type { Stats, Summary } from '../core/api-types.ts'
 import { failureTable, SluiceError, type FailureCode } from '../core/errors.ts'
+import { limits as bounds } from '../core/limits.ts'
 import { resolveRunLimits, type RunLimits } from '../core/options.ts'
 import type { PageRecord } from '../core/types.ts'
 import { handleControl } from './control-handler.ts'
@@ -95,15 +96,23 @@ async function live(start: StartMessage): Promise<void> {
   process.exit(0)
 }
 
+/** A worker that hangs must not cost the clean end: it is given up a little after the pages that nobody has taken. */
+function stop(): void {
+  stopping.abort()
+  running?.stop({ slotsMs: (bounds.stopDrainMs + bounds.stopMsMax) / 2 - 200 }).catch(() => {
+    // Whoever started the run is told.
+  })
+}
+
 watchParent()
 process.on('uncaughtException', (error) => void fail(error))
 // A service manager may signal every process of the group.
-process.on('SIGINT', () => stopping.abort())
-process.on('SIGTERM', () => stopping.abort())
+process.on('SIGINT', stop)
+process.on('SIGTERM', stop)
 process.on('message', (message: ToChild) => {
   switch (message.type) {
     case 'start': void live(message).catch(fail); return
-    case 'stop': stopping.abort(); return
+    case 'stop': stop(); return
     case 'pause': running?.pause(); return
     case 'resume': running?.resume(); return
     default: message satisfies never

@@ -1,7 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { countsOf, notOnce, openBed, readPages, readWarcs, type CrawlBed } from '../support/crawl.ts'
 import { childrenOf, isAlive, script, sluice, until } from '../support/processes.ts'
-import { existsSync } from 'node:fs'
+import { existsSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 
 /** Requests that can be under way, or in slots and not stored, when a process dies. */
 const IN_FLIGHT_MAX = 128 + 512 + 1_024
@@ -72,6 +73,20 @@ describe('a crawl that is killed', () => {
     const records = await readPages(bed.dir)
     expect(notOnce(records.map(({ url }) => url))).toEqual([])
     expect(records.filter(({ outcome }) => outcome === 'ok')).toHaveLength(bed.web.pages)
+  })
+
+  it('with SIGINT while workers hang ends by itself all the same: the summary is what is stored, and the lock is given back', async () => {
+    const extractor = join(dirname(bed.dir), 'hangs.mjs')
+    writeFileSync(extractor, 'let pages = 0\nexport default () => { for (pages += 1; pages > 20;); return 1 }\n')
+    const command = crawl('--extract', extractor, '--threads', '1', '--progress', 'json')
+    await until(async () => (await pagesWritten()) >= 20)
+    command.process.kill('SIGINT')
+    expect(await command.ended).toEqual({ code: 3, signal: null })
+    const records = await readPages(bed.dir)
+    const summary = JSON.parse(command.output.stdout.trimEnd().split('\n').at(-1)!) as Record<string, unknown>
+    expect(summary).toMatchObject({ event: 'summary', state: 'stopped', pages: records.filter(({ outcome }) => outcome === 'ok').length })
+    expect(existsSync(join(bed.dir, 'control.sock'))).toBe(false)
+    expect((await readWarcs(bed.dir)).map(({ url }) => url)).not.toEqual([])
   })
 
   it('while its consumer holds pages hands out again those that were not finished, and only those', async () => {
