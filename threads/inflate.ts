@@ -210,10 +210,11 @@ export class Inflater {
   readonly #bytesMax: number
   readonly #buffers: [Uint8Array, Uint8Array | undefined]
   readonly #decoders = new Map<Coding, Decoder>()
-  readonly #byStreams: boolean
+  /** Found out at the first coded page: a thread that is ended while it makes a zlib object ends its process (Node 20). */
+  #byStreams: boolean | undefined
 
   /** `byStreams`: use the public streams; a test sets it. */
-  constructor(bytesMax: number, byStreams = !handleWorks()) {
+  constructor(bytesMax: number, byStreams?: boolean) {
     this.#bytesMax = bytesMax
     this.#buffers = [new Uint8Array(bytesMax + 1), undefined]
     this.#byStreams = byStreams
@@ -243,7 +244,10 @@ export class Inflater {
 
   #decoder(coding: Coding): Decoder {
     let decoder = this.#decoders.get(coding)
-    if (decoder === undefined) this.#decoders.set(coding, decoder = makeDecoder(coding, this.#byStreams))
+    if (decoder !== undefined) return decoder
+    this.#byStreams ??= !handleWorks()
+    decoder = makeDecoder(coding, this.#byStreams)
+    this.#decoders.set(coding, decoder)
     return decoder
   }
 

@@ -158,7 +158,7 @@ export class Supervisor {
     const { clock, dir, canReread } = this.#options
     if (this.#stops > 0) return { kind: 'stopped' }
     if (death.signal === null && (death.code ?? 0) < 128) return { kind: 'failed', code: 'internal', message: `the engine ended by itself with exit code ${death.code}` }
-    if (!this.#isOpened) return { kind: 'failed', code: 'store_corrupt', message: `the engine ${deathText(death)} while it opened the store in ${dir}, which is probably damaged; nothing was changed` }
+    if (!this.#isOpened && speaksOfDamage(death)) return { kind: 'failed', code: 'store_corrupt', message: `the engine ${deathText(death)} while it opened the store in ${dir}, which is probably damaged; nothing was changed` }
     if (!this.#isSeeded && this.#options.first.seeds !== undefined && !canReread) {
       return { kind: 'failed', code: 'seeds_unreadable', message: `the engine ${deathText(death)} before it had read all seeds, and they cannot be read a second time: give them again, what is known is not added twice` }
     }
@@ -184,4 +184,9 @@ export class Supervisor {
 function deathText(death: Death): string {
   const how = death.signal === null ? `ended with exit code ${death.code}` : `died of ${death.signal}`
   return death.reason === undefined ? how : `${how} (${death.reason})`
+}
+
+/** LMDB has no checksums: a damaged file ends the process that reads it by one of these. Others were sent by somebody. */
+function speaksOfDamage({ code, signal }: Death): boolean {
+  return ['SIGSEGV', 'SIGBUS', 'SIGABRT'].includes(signal ?? '') || [134, 135, 139].includes(code ?? 0)
 }

@@ -81,35 +81,69 @@ describe('a worker killed while it starts', () => {
   })
 })
 
+/** Kills one of the workers at a random moment. */
+type Kill = (random: () => number) => boolean
+
+/** Fills pages and kills workers in turn, until there were enough deaths and every page has come out. */
+async function survive(rig: PoolRig, random: () => number, kill: Kill): Promise<{ tickets: readonly number[]; crashed: number }> {
+  const tickets: number[] = []
+  for (let kills = 0; kills < KILLS;) {
+    for (let page = integer(random, 12); page > 0; page -= 1) {
+      tickets.push(await rig.put(smallPage(tickets.length)))
+      // A random part of a worker's few milliseconds of life, in steps of the loop.
+      for (let turns = integer(random, 40); turns > 0; turns -= 1) await turn()
+    }
+    if (kill(random)) kills += 1
+  }
+  await rig.until(() => rig.collected.length === tickets.length)
+  expect(rig.collected.map(({ ticket }) => ticket).sort((a, b) => a - b)).toEqual(tickets)
+  const outcomes = tickets.map((ticket) => rig.outcomeOf(ticket))
+  const crashed = outcomes.filter((outcome) => outcome === 'parse_crashed').length
+  expect(outcomes.filter((outcome) => outcome === 'ok').length + crashed).toBe(tickets.length)
+  expect(rig.pool.stats()).toMatchObject({ slots: 8, free: 8, filled: 0, taken: 0, done: 0 })
+  expect(rig.pool.stats().workersLost).toBeGreaterThan(KILLS / 2)
+  return { tickets, crashed }
+}
+
 describe('workers killed at random moments', () => {
-  it(`lose no slot and no page over ${KILLS} kills; each page comes out once, and its WARC record is there once`, { timeout: 180_000 }, async () => {
+  // Without WARC files and with pages in no coding: on Node 20 a thread that is ended between the making of a zlib
+  // object and its initialisation ends the process ("close before init"), wherever it is made, and that is no slot's doing.
+  it(`from outside lose no slot and no page over ${KILLS} kills; each page comes out once`, { timeout: 180_000 }, async () => {
     await withSeeds(1, async (random) => {
       const { living, restore } = watchThreads()
-      const dir = await mkdtemp(join(tmpdir(), 'sluice-kills-'))
-      const rig = await openRig({ threads: THREADS, slots: 8, turnMs: 50, worker: { warcDir: dir } })
+      const rig = await openRig({ threads: THREADS, slots: 8, turnMs: 50 })
       try {
-        const tickets: number[] = []
-        let kills = 0
-        while (kills < KILLS) {
-          for (let page = integer(random, 12); page > 0; page -= 1) {
-            tickets.push(await rig.put(smallPage(tickets.length)))
-            // A random part of a worker's few milliseconds of life, in steps of the loop.
-            for (let turns = integer(random, 40); turns > 0; turns -= 1) await turn()
-          }
-          if (living.size === 0) continue
+        const { tickets, crashed } = await survive(rig, random, () => {
+          if (living.size === 0) return false
           const worker = pick(random, [...living])
           living.delete(worker)
           void worker.terminate()
-          kills += 1
-        }
-        await rig.until(() => rig.collected.length === tickets.length)
-        expect(rig.collected.map(({ ticket }) => ticket).sort((a, b) => a - b)).toEqual(tickets)
-        const outcomes = tickets.map((ticket) => rig.outcomeOf(ticket))
-        const crashed = outcomes.filter((outcome) => outcome === 'parse_crashed').length
-        expect(outcomes.filter((outcome) => outcome === 'ok').length + crashed).toBe(tickets.length)
+          return true
+        })
         expect(crashed).toBeLessThan(tickets.length / 4)
-        expect(rig.pool.stats()).toMatchObject({ slots: 8, free: 8, filled: 0, taken: 0, done: 0 })
-        expect(rig.pool.stats().workersLost).toBeGreaterThan(KILLS / 2)
+        console.log(`${KILLS} kills, ${tickets.length} pages, ${crashed} given up after two deaths, ${rig.lost.length} turns lost`)
+      } finally {
+        restore()
+        await rig.close()
+      }
+    })
+  })
+
+  it(`by themselves lose no slot and no page over ${KILLS} deaths, and each page's WARC record is there once`, { timeout: 180_000 }, async () => {
+    await withSeeds(1, async (random) => {
+      const dir = await mkdtemp(join(tmpdir(), 'sluice-kills-'))
+      // A page's first worker dies of it at once, or once its turn is over, with more pages in its WARC file.
+      const extractor = `import { openSync } from 'node:fs'
+        export default ({ url }) => {
+          const id = Number(url.slice(url.lastIndexOf('/') + 1))
+          if (id % 3 !== 0) return
+          try { openSync(${JSON.stringify(dir)} + '/seen-' + id, 'wx') } catch { return }
+          if (id % 2 === 0) process.exit(1)
+          setImmediate(() => process.exit(1))
+        }`
+      const rig = await openRig({ threads: THREADS, slots: 8, turnMs: 50, worker: { warcDir: dir }, extractor })
+      try {
+        const { tickets } = await survive(rig, random, () => true)
         const read = tickets.flatMap((ticket, id) => (rig.outcomeOf(ticket) === 'ok' ? [`http://site.example/${id}`] : []))
         expect(await pagesInWarcs(dir, rig)).toEqual(read.sort())
         for (const places of placesOf(rig).values()) {
@@ -119,9 +153,7 @@ describe('workers killed at random moments', () => {
             return place
           })
         }
-        console.log(`${kills} kills, ${tickets.length} pages, ${crashed} given up after two deaths, ${rig.lost.length} turns lost`)
       } finally {
-        restore()
         await rig.close()
         await rm(dir, { recursive: true, force: true })
       }

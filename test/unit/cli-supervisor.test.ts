@@ -129,6 +129,14 @@ describe('the supervisor', () => {
     expect(engines).toHaveLength(1)
   })
 
+  it('starts an engine again that somebody killed while it opened the store: that says nothing of the store', async () => {
+    const { clock, engine, engines } = rig()
+    engine().die({ code: null, signal: 'SIGKILL' })
+    await turn()
+    await clock.play(1_000)
+    expect(engines).toHaveLength(2)
+  })
+
   it('does not start an engine again that failed with a code, or ended without a word', async () => {
     const failed = rig()
     failed.engine().say({ type: 'failed', code: 'store_in_use', message: 'process 7 has it' })
