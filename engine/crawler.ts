@@ -192,6 +192,7 @@ export class Crawler {
     this.#loop.wake()
   }
 
+  /** Listeners are called at once and not awaited; one that throws ends the run, as `internal`. */
   on<K extends keyof CrawlerEvents>(event: K, listener: (...args: CrawlerEvents[K]) => void): this {
     this.#stages.events.emitter.on(event, listener as never)
     return this

@@ -115,6 +115,19 @@ export class DirLock {
   }
 }
 
+/** As `mkdir -p`. Node's own (20) never ends where an existing parent answers ENOENT, as /proc does. */
+function makeDir(dir: string): void {
+  if (fs.existsSync(dir)) return
+  const parent = path.dirname(dir)
+  if (!fs.existsSync(parent)) makeDir(parent)
+  try {
+    fs.mkdirSync(dir)
+  } catch (error) {
+    // Another start was faster.
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+  }
+}
+
 /**
  * Makes this process the owner of `dir`, which is made when it is missing. Waits up to `waitMs` for another owner to
  * end; then throws `store_in_use`. Throws `dir_unusable` when no socket can be made there.
@@ -122,7 +135,7 @@ export class DirLock {
 export async function acquireDir(dir: string, { waitMs = limits.lockWaitMs }: { waitMs?: number } = {}): Promise<DirLock> {
   const deadlineMs = performance.now() + waitMs
   try {
-    fs.mkdirSync(dir, { recursive: true })
+    makeDir(path.resolve(dir))
     const real = fs.realpathSync(dir)
     for (;;) {
       const lock = await tryToOwn(real)

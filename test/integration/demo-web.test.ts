@@ -143,10 +143,8 @@ describe('a crawl of the served web', () => {
 test('a spawned web neither keeps its parent alive nor outlives it', async () => {
   const spawn = new URL('../../dist/engine/demo/spawn.js', import.meta.url).href
   const script = `const { spawnDemoWeb } = await import(${JSON.stringify(spawn)}); console.log((await spawnDemoWeb({ hosts: 1, pagesPerHost: 1 })).pid)`
-  // The web inherits the parent's standard output, so this resolves when both have ended, or at the time-out.
-  const beforeMs = performance.now()
+  // The web inherits the parent's standard output, so this resolves when both have ended, and rejects at the time-out.
   const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', script], { timeout: 10_000 })
-  expect(performance.now() - beforeMs).toBeLessThan(9_500)
   expect(Number(stdout)).toBeGreaterThan(1)
 })
 
@@ -198,12 +196,13 @@ describe('the server', () => {
     const web = await started(startDemoWeb({ hosts: 1, pagesPerHost: 1, sizeScale: 0.1, logFile }))
     await get(web, web.seeds[0]!)
     web.latencyMs = 150
-    const before = performance.now()
+    const beforeMs = performance.now()
     await get(web, web.seeds[0]!)
-    expect(performance.now() - before).toBeGreaterThan(145)
+    const betweenAnswersMs = performance.now() - beforeMs
     web.flush()
     const [first, second] = readLog(logFile)
-    expect(second!.t - first!.t).toBeLessThan(140)
+    // Between the answers lies the latency, between the arrivals it does not.
+    expect(betweenAnswersMs - (second!.t - first!.t)).toBeGreaterThan(75)
   })
 
   test('keeps a connection for the next request', async () => {

@@ -59,6 +59,8 @@ test('a directory that is missing is made, and one that cannot be is unusable', 
   await (await acquireDir(path.join(dir, 'new', 'deep'))).close()
   fs.writeFileSync(path.join(dir, 'file'), '')
   await expect(acquireDir(path.join(dir, 'file'))).rejects.toMatchObject({ code: 'dir_unusable' })
+  // Under /proc nothing can be made; Node's recursive mkdir tries for ever.
+  if (fs.existsSync('/proc/self')) await expect(acquireDir('/proc/none/at/all')).rejects.toMatchObject({ code: 'dir_unusable' })
 })
 
 test('requests reach the owner and its answers come back, also from another process', async () => {
