@@ -79,8 +79,13 @@ export class CrawlLoop {
     }
     const run = this.#run
     if (run === undefined) return
-    if (run.reason === undefined && reason === 'stopped') {
-      const cancel = this.#parts.clock.after(limits.stopDrainMs, () => this.#withdraw(run))
+    // Also of a run that ends at a limit: its slots may be full.
+    if (reason === 'stopped' && run.stop === 'none') {
+      run.stop = 'draining'
+      const cancel = this.#parts.clock.after(limits.stopDrainMs, () => {
+        run.stop = 'withdrawing'
+        this.wake()
+      })
       void run.drained.then(cancel)
     }
     run.end(reason, error)
@@ -88,15 +93,16 @@ export class CrawlLoop {
     this.wake()
   }
 
-  /** A stop waits no longer for what no worker has taken, and for what has no slot: that comes again in the next run. */
-  #withdraw(run: Run<Settled>): void {
-    if (this.#run !== run) return
+  /**
+   * A stop waits no longer for what no worker has taken, and for what has no slot: that comes again in the next run. So
+   * does, later, a page whose worker died, unless another worker is faster.
+   */
+  #withdraw(): void {
     for (const { url, release } of this.#fetches.received.splice(0)) {
       release()
       this.#giveBack(url)
     }
     for (const url of this.#parses.withdraw()) this.#giveBack(url)
-    this.wake()
   }
 
   /** Of the run that is ending, gives up what still lies in slots: what a worker has in hand, and may have for long. */
@@ -171,7 +177,8 @@ export class CrawlLoop {
     const run = this.#run
     if (run === undefined) return
     this.#collect(run)
-    this.#parses.fill(this.#fetches.received)
+    if (run.stop === 'withdrawing') this.#withdraw()
+    else this.#parses.fill(this.#fetches.received)
     if (run.reason === undefined) this.#dispatch(run)
     this.#decideEnd(run)
     if (run.reason === undefined) this.#setTimer()

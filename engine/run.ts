@@ -17,8 +17,10 @@ export class Run<T> {
   readonly window: AckWindow<T> | undefined
   /** Aborts the fetches that are under way. */
   readonly aborter = new AbortController()
-  /** Resolves when every stage is empty, after the end was decided. */
+  /** Resolves when every stage is empty after the end was decided, or what lies in slots is given up. */
   readonly drained: Promise<void>
+  /** How far a stop is: slots are emptied by the workers, and after a while by withdrawing what no worker has taken. */
+  stop: 'none' | 'draining' | 'withdrawing' = 'none'
   /** The one conclusion of the run, whoever asked for it first. */
   concluding: Promise<void> | undefined
   #resolveDrained: () => void = () => {}
