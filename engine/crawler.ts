@@ -106,7 +106,8 @@ export class Crawler {
    * Crawls until nothing is left, a limit is reached or it is stopped. With `onPage` each page is acknowledged when the
    * promise that it returns resolves, one page at a time; without, pages are stored as they come.
    *
-   * @throws SluiceError `consumer_failed` when `onPage` throws; the page in hand is given back
+   * @throws SluiceError `crawler_closed`, `already_running`, `bad_option`, what ended the run when it failed, and
+   *   `consumer_failed` when `onPage` throws; the page in hand is given back
    */
   async start({ onPage, ...options }: StartOptions = {}): Promise<Summary> {
     const run = this.#begin(options, onPage !== undefined)

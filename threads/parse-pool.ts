@@ -2,9 +2,9 @@
  * The parse stage as the main thread sees it: slots (slots.ts) to be filled with pages and emptied of results, and the
  * pool of workers that take turns at them (turns.ts). Main thread; the only importer of piscina.
  *
- * Invariants: a ticket given by `fill` comes out of `collect` (or of `withdraw`) exactly once, whatever happens to workers; a slot is not
- * touched before the thread that had it in hand has exited; when nothing is outstanding, no timer and no wait is left,
- * and the process may end.
+ * Invariants: a ticket given by `fill` comes out of `collect` or of `withdraw`, and exactly once, whatever happens to
+ * workers; a slot is not touched before the thread that had it in hand has exited; when nothing is outstanding, no timer
+ * and no wait is left, and the process may end.
  *
  * Piscina traps met here: it forgets a worker before the thread has exited (worker-registry.ts); after one worker died
  * while starting it replaces no dead worker any more, until a task is run (`#nudge`); a task with an AbortSignal waits

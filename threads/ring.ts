@@ -12,7 +12,8 @@
  *       ^  main thread      ^   main thread     ^     a worker     |     the same      |
  *       |                   |                   |                  |     worker        |
  *       +----- cancel ------+---- takeBack -----|------------------+                   |
- *       |                     main thread, after the worker's exit                     |
+ *       |            main thread: of a taken one after the worker's exit               |
+ *       |            (of a filled one at any time: no worker has it)                   |
  *       +------------------------------ release, main thread --------------------------+
  *
  * There are no heads and no tails, not even as hints (this replaces DESIGN's "heads and tails are hints"): a taker reads

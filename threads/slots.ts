@@ -1,7 +1,7 @@
 /**
  * The slots as a place: filled with pages, emptied of results, and taken back from dead owners. Main thread; knows
- * nothing of workers or of the pool. Invariants: a ticket given by `fill` comes out of `collect` exactly once; what was
- * done comes out in the order of ring.ts; a page gets limits.parseTriesMax owners at most, then a failure code.
+ * nothing of workers or of the pool. Invariants: a ticket given by `fill` comes out of `collect` or of `withdraw`, and
+ * exactly once; what was done comes out in the order of ring.ts; a page gets limits.parseTriesMax owners at most, then a failure code.
  */
 import { limits } from '../engine/core/limits.ts'
 import type { FetchedPage, ParsedResult } from '../engine/core/types.ts'
