@@ -10,7 +10,8 @@ const faults = {
   exits: 'process.exit(1)',
   throws: "throw new Error('no')",
   'throws later, outside of the page': "setTimeout(() => { throw new Error('late') }, 0); await new Promise(() => {})",
-  'reaches its memory limit': "const kept = []; for (;;) kept.push(Array.from({ length: 1e5 }, (_, i) => ({ text: 'kept ' + i })))",
+  // Small objects: at one large array V8 may abort the process in spite of the limit (nodejs/node #47224).
+  'reaches its memory limit': "let kept; for (;;) kept = { kept, text: 'kept' }",
 } as const
 
 describe('a worker that dies on some pages', () => {
