@@ -1,13 +1,13 @@
 import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import https from 'node:https'
-import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { PageRecord } from '../../engine/index.ts'
 import { countsOf, notOnce, openBed, readPages, readWarcs, type CrawlBed, type ServerRequest, type WarcResponse } from '../support/crawl.ts'
+import { corpusPath } from '../support/corpus.ts'
 import { sluice } from '../support/processes.ts'
 
-const corpus = fileURLToPath(new URL('../../../shared/corpus/pages', import.meta.url))
+const corpus = corpusPath('pages')
 const DELAY_MS = 1_000
 
 if (!existsSync(corpus)) console.warn(`skipped, the corpus of real pages is not at ${corpus}`)

@@ -15,6 +15,7 @@ import { ParsePool } from '../../threads/parse-pool.ts'
 import { ScopeTable } from '../../threads/scope-table.ts'
 import { openRig, pageOf, recordOf, smallPage, type PoolRig } from '../support/pool-rig.ts'
 import { TestClock } from '../support/test-clock.ts'
+import { corpusPath } from '../support/corpus.ts'
 
 const robotsFile = (body: string | Buffer, contentEncoding = '', isCut = false): RobotsFile => ({ body: Buffer.from(body), contentEncoding, isCut })
 
@@ -178,7 +179,7 @@ describe('closing', () => {
   })
 })
 
-const corpus = '/work/shared/corpus/pages'
+const corpus = corpusPath('pages')
 describe.skipIf(!existsSync(corpus) && (console.log(`skipped: no corpus at ${corpus}`), true))('corpus pages', () => {
   it('are all read, with their links, in two threads', async () => {
     const index = JSON.parse(readFileSync(`${corpus}/index.json`, 'utf8')) as { file: string; serve_content_type: string }[] | { pages: { file: string; serve_content_type: string }[] }

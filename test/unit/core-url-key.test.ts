@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { limits } from '../../engine/core/limits.ts'
 import { contentHashOf, fingerprintOf, hostHashOf, hostOf, parseFetchUrl, urlKey } from '../../engine/core/url-key.ts'
+import { corpusPath } from '../support/corpus.ts'
 
 function keyOf(text: string): string | undefined {
   const url = parseFetchUrl(text)
@@ -100,7 +101,7 @@ test('the key of a key is the key, whatever the URL', () => {
   }), { numRuns: 3_000 })
 })
 
-const corpus = '/work/shared/corpus/url/urltestdata.json'
+const corpus = corpusPath('url/urltestdata.json')
 
 test.skipIf(!existsSync(corpus))(`the key of a key is the key over the URL standard's own cases (${existsSync(corpus) ? corpus : `skipped: no ${corpus}`})`, () => {
   const cases = (JSON.parse(readFileSync(corpus, 'utf8')) as unknown[]).filter((one): one is { input: string; base: string | null; failure?: true } => typeof one === 'object')

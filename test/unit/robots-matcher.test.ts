@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { limits } from '../../engine/core/limits.ts'
 import { createRobotsMatcher, hasRules } from '../../engine/web/robots-matcher.ts'
+import { corpusPath } from '../support/corpus.ts'
 
 interface Case {
   readonly name: string
@@ -39,7 +40,7 @@ function tokenOf(agent: string): string {
 
 const allows = (rules: string, path: string): boolean => createRobotsMatcher(`User-agent: *\n${rules}\n`).isAllowed(new URL(path, 'https://example.com'))
 
-const corpus = '/work/shared/corpus/robots/cases.json'
+const corpus = corpusPath('robots/cases.json')
 const cases = ((): readonly Case[] => {
   try {
     return JSON.parse(readFileSync(process.env['SLUICE_ROBOTS_CASES'] ?? corpus, 'utf8')) as readonly Case[]

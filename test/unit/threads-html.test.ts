@@ -10,6 +10,7 @@ import { baseOf, LinkCollector, refusalOf, type LinkRules } from '../../threads/
 import { readHtml, type HtmlFacts } from '../../threads/html/read-html.ts'
 import { readDirectives } from '../../threads/html/robots-directives.ts'
 import { ScopeTable } from '../../threads/scope-table.ts'
+import { corpusPath } from '../support/corpus.ts'
 
 const bytes = (text: string): Uint8Array => Buffer.from(text)
 const read = (html: string): HtmlFacts => readHtml(bytes(html))
@@ -197,7 +198,7 @@ describe('registrable domain', () => {
   })
 })
 
-const corpus = '/work/shared/corpus'
+const corpus = corpusPath()
 describe.skipIf(!existsSync(`${corpus}/links/page-links.json`) && (console.log(`skipped: no corpus at ${corpus}`), true))('corpus pages', () => {
   it('give nearly all links that parse5 finds', () => {
     const index = JSON.parse(readFileSync(`${corpus}/pages/index.json`, 'utf8')) as { file: string; serve_content_type: string }[] | { pages: { file: string; serve_content_type: string }[] }

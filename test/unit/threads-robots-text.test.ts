@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { createRobotsMatcher } from '../../engine/web/robots-matcher.ts'
 import { limits } from '../../engine/core/limits.ts'
 import { readRobotsText } from '../../threads/robots-text.ts'
+import { corpusPath } from '../support/corpus.ts'
 
 const lines = (text: string | Uint8Array, agent = 'Sluice/0.1 (+https://example.com)'): string[] =>
   readRobotsText(typeof text === 'string' ? Buffer.from(text) : text, agent).lines.split('\n').slice(1, -1)
@@ -70,7 +71,7 @@ describe('readRobotsText', () => {
 interface Case { name: string; robots?: string; robots_base64?: string; agent: string; url: string; allowed: boolean; conformance: string }
 interface DirectiveCase { name: string; kind: string; robots: string; agent: string; crawl_delay_s?: number | null; sitemaps?: string[] }
 
-const corpus = '/work/shared/corpus/robots'
+const corpus = corpusPath('robots')
 describe.skipIf(!existsSync(corpus) && (console.log(`skipped: no corpus at ${corpus}`), true))('corpus', () => {
   it('all cases of RFC 9309 are decided by the lines of our group alone', () => {
     const cases = (JSON.parse(readFileSync(`${corpus}/cases.json`, 'utf8')) as Case[]).filter(({ conformance }) => conformance === 'rfc9309')
