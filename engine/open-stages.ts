@@ -105,6 +105,7 @@ async function openAll(given: CrawlOptionsGiven, on: StageEvents, closers: Close
     unitOf: unitsBy(options, resolver),
   })
   const commits = new CommitLoop({ store, clock, onCommitted: on.onCommitted, onFailed: on.onFailed })
+  // Of a store that cannot be written the run was told.
   closers.push(() => commits.flush().catch(() => {}))
   pool.onProgress = on.onWork
   pool.onWorkerLost = on.onWorkerLost

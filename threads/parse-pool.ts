@@ -266,6 +266,7 @@ export class ParsePool {
   /** A pool that is short of workers starts one for a task, but not for tasks that wait already. */
   #nudge(): void {
     if (this.#pool.threads.length >= this.#options.threads) return
+    // A worker that dies of it too is counted by its exit.
     this.#pool.run(undefined, { name: 'ready' }).catch(() => {})
     this.#registry.track()
   }

@@ -4,7 +4,7 @@ import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { WARCParser } from 'warcio'
-import { Site, spawnDemoWeb, type DemoWebOptions, type SpawnedDemoWeb } from '../../engine/demo/index.ts'
+import { Site, spawnDemoWeb, type DemoWebOptions, type RequestEntry, type SpawnedDemoWeb } from '../../engine/demo/index.ts'
 import type { CrawlOptionsGiven, PageRecord } from '../../engine/index.ts'
 
 export interface CrawlBed {
@@ -20,14 +20,7 @@ export interface CrawlBed {
   close(): Promise<void>
 }
 
-export interface ServerRequest {
-  readonly t: number
-  readonly host: string
-  readonly path: string
-  readonly status: number
-  readonly bytes: number
-  readonly sha256?: string
-}
+export type ServerRequest = RequestEntry
 
 /** Starts a web in a process of its own, with a request log, and an empty directory. */
 export async function openBed(options: DemoWebOptions = {}): Promise<CrawlBed> {
