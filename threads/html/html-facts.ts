@@ -1,0 +1,50 @@
+/**
+ * What the engine reads in a document. Types only: what the scanner writes and everybody else reads.
+ */
+import type { Charset } from './charset.ts'
+import type { RobotsDirectives } from './robots-directives.ts'
+
+/** The elements that link. A `link` element counts with rel alternate, next or prev. */
+export const linkElements = ['a', 'area', 'iframe', 'frame', 'link', 'meta'] as const
+export type LinkElement = (typeof linkElements)[number]
+
+/**
+ * The links of a document by index, in document order, as they stand in its bytes. Strings are made only for those that
+ * are asked for. Valid until the next document is read.
+ */
+export interface RawLinks {
+  readonly count: number
+  /** The document as it was scanned: `start` and `end` point into it. */
+  readonly bytes: Uint8Array
+  element(index: number): LinkElement
+  /** Where the address lies in `bytes`, its quotes left out. */
+  start(index: number): number
+  end(index: number): number
+  /** The address: decoded, character references replaced, white space as it stands, not resolved. */
+  href(index: number): string
+  rel(index: number): string | undefined
+}
+
+export interface HtmlFacts {
+  readonly charset: Charset
+  readonly title?: string
+  readonly lang?: string
+  /** The first <base href>, as it stands. */
+  readonly base?: string
+  /** The first <link rel=canonical href>, as it stands. */
+  readonly canonical?: string
+  readonly description?: string
+  readonly generator?: string
+  readonly robots: RobotsDirectives
+  /** The first <meta http-equiv=refresh> with an address; it is among the links too, as `meta`. */
+  readonly refresh?: { readonly delaySeconds: number; readonly url: string }
+  readonly links: RawLinks
+  /** Start tags h1 to h6. */
+  readonly headings: number
+  /** Characters of text outside script, style, title, textarea, noscript and template; a run of white space counts one. */
+  readonly textLength: number
+  /** Bytes of scripts in the document. */
+  readonly scriptLength: number
+  /** Scripts that are loaded from elsewhere. */
+  readonly scriptsLoaded: number
+}
