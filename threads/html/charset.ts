@@ -74,3 +74,15 @@ export function decodeText(bytes: Uint8Array, charset: Charset): string {
   if (decoder === undefined) decoders.set(charset.name, decoder = new TextDecoder(charset.name, { ignoreBOM: true }))
   return decoder.decode(body)
 }
+
+export function decodeBytes(bytes: Uint8Array, name: string): string {
+  return decodeText(bytes, { name, from: 'meta', bomBytes: 0 })
+}
+
+export function isAsciiCompatible(name: string): boolean {
+  return !name.startsWith('utf-16') && name !== 'iso-2022-jp'
+}
+
+export function transcode(bytes: Uint8Array, charset: Charset): Uint8Array {
+  return Buffer.from(decodeText(bytes, charset))
+}

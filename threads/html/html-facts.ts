@@ -41,10 +41,13 @@ export interface HtmlFacts {
   readonly links: RawLinks
   /** Start tags h1 to h6. */
   readonly headings: number
-  /** Characters of text outside script, style, title, textarea, noscript and template; a run of white space counts one. */
+  /** Characters of text outside script, style, title, textarea, noscript and template; white space between words counts one. */
   readonly textLength: number
   /** Bytes of scripts in the document. */
   readonly scriptLength: number
   /** Scripts that are loaded from elsewhere. */
   readonly scriptsLoaded: number
+  /** If asked for: where shown text lies in `links.bytes`, `textCount` pairs of start and end. Valid as `links` is. */
+  readonly texts?: Int32Array
+  readonly textCount?: number
 }

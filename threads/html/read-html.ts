@@ -1,122 +1,115 @@
 /**
- * What the engine reads in a document: links, base, charset, directives, and how much of it is text. This is the seam
- * at which a byte scanner takes the place of node-html-parser: nothing here or above knows of a tree. Pure; runs in a
- * parse worker, and in `inspect page`.
+ * What the engine reads in a document: charset, links, base, directives, and how much of it is text. The scanner finds
+ * where things stand, this module makes strings of the few that are kept. Runs in a parse worker and in `inspect page`.
+ * Holds the thread's one scanner: what `readHtml` answers is valid until its next call.
  */
-import { charsetOf, decodeText, type Charset } from './charset.ts'
-import { parseDocument, textOfTitle, walkDocument } from './document.ts'
-import { readDirectives, type RobotsDirectives } from './robots-directives.ts'
-
-/** The elements that link. A `link` element counts with rel alternate, next or prev. */
-export const linkElements = ['a', 'area', 'iframe', 'frame', 'link', 'meta'] as const
-export type LinkElement = (typeof linkElements)[number]
-
-/** A link as it stands in the document, character references replaced, not resolved. */
-export interface RawLink {
-  readonly href: string
-  readonly element: LinkElement
-  readonly rel?: string
-}
-
-export interface HtmlFacts {
-  readonly charset: string
-  readonly charsetFrom: Charset['from']
-  readonly title?: string
-  readonly lang?: string
-  /** The first <base href>, as it stands. */
-  readonly base?: string
-  /** The first <link rel=canonical href>, as it stands. */
-  readonly canonical?: string
-  readonly robots: RobotsDirectives
-  /** The first <meta http-equiv=refresh> with an address; it is among the links too, as `meta`. */
-  readonly refresh?: { readonly delaySeconds: number; readonly url: string }
-  readonly links: readonly RawLink[]
-  /** Characters of text outside script, style, noscript and title, without surrounding white space. */
-  readonly textLength: number
-  /** Characters of scripts in the document. */
-  readonly scriptLength: number
-  /** Scripts that are loaded from elsewhere. */
-  readonly scriptsLoaded: number
-}
+import { charsetOf, isAsciiCompatible, transcode, type Charset } from './charset.ts'
+import { linkElements, type HtmlFacts, type LinkElement, type RawLinks } from './html-facts.ts'
+import { parseRefresh, type Refresh } from './refresh.ts'
+import { readDirectives } from './robots-directives.ts'
+import { facts, HtmlScanner, LINK_WORDS } from './scanner.ts'
+import { Values } from './values.ts'
 
 export interface ReadHtmlOptions {
   readonly contentType?: string | undefined
   /** The bytes are the prefix of a longer document. */
   readonly isCut?: boolean
+  /** Known already. */
+  readonly charset?: Charset
+  /** Note where shown text lies, see `HtmlFacts.texts`. */
+  readonly wantsText?: boolean
 }
 
-const hrefAttribute: Readonly<Record<string, string>> = { a: 'href', area: 'href', iframe: 'src', frame: 'src' }
-const unreadText = new Set(['style', 'noscript', 'title'])
-const followedRels = /(?:^|\s)(?:alternate|next|prev)(?:\s|$)/i
-const canonicalRel = /(?:^|\s)canonical(?:\s|$)/i
+const META = linkElements.indexOf('meta')
+const scanner = new HtmlScanner()
 
-/** `5; url=/next` (HTML standard, "shared declarative refresh steps"). */
-function parseRefresh(content: string): HtmlFacts['refresh'] {
-  const match = /^\s*(\d*)(?:\.[\d.]*)?\s*[;,\s]\s*(?:url\s*=\s*)?(?:"([^"]*)|'([^']*)|(.*))/is.exec(content)
-  const url = (match?.[2] ?? match?.[3] ?? match?.[4])?.trim()
-  return url === undefined || url === '' ? undefined : { delaySeconds: Number(match![1]), url }
+/** Links over the scanner's words. */
+class ScannedLinks implements RawLinks {
+  readonly #words: Int32Array
+  readonly #values: Values
+  readonly count: number
+
+  constructor(words: Int32Array, count: number, values: Values) {
+    this.#words = words
+    this.#values = values
+    this.count = count
+  }
+
+  get bytes(): Uint8Array {
+    return this.#values.bytes
+  }
+
+  element(index: number): LinkElement {
+    return linkElements[this.#words[LINK_WORDS * index]!]!
+  }
+
+  start(index: number): number {
+    return this.#words[LINK_WORDS * index + 1]!
+  }
+
+  end(index: number): number {
+    return this.#words[LINK_WORDS * index + 2]!
+  }
+
+  href(index: number): string {
+    const value = this.#values.attribute(this.start(index), this.end(index))
+    return this.#words[LINK_WORDS * index] === META ? parseRefresh(value)!.url : value
+  }
+
+  rel(index: number): string | undefined {
+    const start = this.#words[LINK_WORDS * index + 3]!
+    const rel = start < 0 ? '' : this.#values.attribute(start, this.#words[LINK_WORDS * index + 4]!)
+    return rel === '' ? undefined : rel
+  }
 }
 
-type Attribute = (name: string) => string | undefined
-type Mutable<T> = { -readonly [K in keyof T]: T[K] }
-
-class FactReader {
-  readonly links: RawLink[] = []
-  readonly facts: Mutable<Pick<HtmlFacts, 'title' | 'lang' | 'base' | 'canonical' | 'refresh'>> = {}
-  readonly directives: string[] = []
-  textLength = 0
-  scriptLength = 0
-  scriptsLoaded = 0
-
-  element(name: string, attribute: Attribute): void {
-    const from = hrefAttribute[name]
-    if (from !== undefined) return this.#link(name as LinkElement, attribute(from), attribute('rel'))
-    switch (name) {
-      case 'html': this.#first('lang', attribute('lang')?.trim()); return
-      case 'base': this.#first('base', attribute('href')); return
-      case 'script': if (attribute('src') !== undefined) this.scriptsLoaded += 1; return
-      case 'link': this.#linkElement(attribute('href'), attribute('rel') ?? ''); return
-      case 'meta': this.#meta(attribute); return
-      default:
+/** Takes meta elements without an address out of the links; answers the first that has one. */
+function keepRefreshes(values: Values): Refresh | undefined {
+  const { links } = scanner
+  let first: Refresh | undefined
+  let kept = 0
+  for (let index = 0; index < scanner.linkCount; index += 1) {
+    const at = LINK_WORDS * index
+    if (links[at] === META) {
+      const refresh = parseRefresh(values.attribute(links[at + 1]!, links[at + 2]!))
+      if (refresh === undefined) continue
+      first ??= refresh
     }
+    if (kept !== index) links.copyWithin(LINK_WORDS * kept, at, at + LINK_WORDS)
+    kept += 1
   }
+  scanner.linkCount = kept
+  return first
+}
 
-  text(parent: string, raw: () => string): void {
-    if (parent === 'script') this.scriptLength += raw().length
-    else if (!unreadText.has(parent)) this.textLength += raw().trim().length
-    else if (parent === 'title' && this.facts.title === undefined) this.#first('title', textOfTitle(raw()).replaceAll(/\s+/g, ' ').trim())
-  }
+function collapsed(text: string): string {
+  return text.replaceAll(/[\t\n\f\r ]+/g, ' ').trim()
+}
 
-  #first(name: 'title' | 'lang' | 'base' | 'canonical', value: string | undefined): void {
-    if (value !== undefined && (value !== '' || name === 'base')) this.facts[name] ??= value
-  }
-
-  #link(element: LinkElement, href: string | undefined, rel: string | undefined): void {
-    if (href === undefined) return
-    this.links.push({ href, element, ...(rel !== undefined && rel !== '' && { rel }) })
-  }
-
-  #linkElement(href: string | undefined, rel: string): void {
-    if (canonicalRel.test(rel)) this.#first('canonical', href)
-    if (followedRels.test(rel) && !/(?:^|\s)stylesheet(?:\s|$)/i.test(rel)) this.#link('link', href, rel)
-  }
-
-  #meta(attribute: Attribute): void {
-    const content = attribute('content')
-    if (content === undefined) return
-    if (attribute('name')?.trim().toLowerCase() === 'robots') this.directives.push(content)
-    if (attribute('http-equiv')?.trim().toLowerCase() !== 'refresh' || this.facts.refresh !== undefined) return
-    const refresh = parseRefresh(content)
-    if (refresh === undefined) return
-    this.facts.refresh = refresh
-    this.#link('meta', refresh.url, undefined)
-  }
+function optional<Key extends string>(key: Key, value: string): { readonly [K in Key]?: string } {
+  return value === '' ? {} : { [key]: value } as { readonly [K in Key]?: string }
 }
 
 export function readHtml(bytes: Uint8Array, options: ReadHtmlOptions = {}): HtmlFacts {
-  const charset = charsetOf(bytes, { contentType: options.contentType, isHtml: true, isCut: options.isCut ?? false })
-  const reader = new FactReader()
-  walkDocument(parseDocument(decodeText(bytes, charset)), reader)
-  const { directives, facts, links, textLength, scriptLength, scriptsLoaded } = reader
-  return { charset: charset.name, charsetFrom: charset.from, ...facts, robots: readDirectives(directives), links, textLength, scriptLength, scriptsLoaded }
+  const charset = options.charset ?? charsetOf(bytes, { contentType: options.contentType, isHtml: true, isCut: options.isCut ?? false })
+  const isScannable = isAsciiCompatible(charset.name)
+  const body = isScannable ? bytes.subarray(charset.bomBytes) : transcode(bytes, charset)
+  scanner.scan(body, options)
+  const values = new Values(body, isScannable ? charset.name : 'utf-8')
+  const refresh = keepRefreshes(values)
+  const text = (fact: number, of: 'attribute' | 'text' = 'attribute'): string => {
+    const start = scanner.factStart(fact)
+    return start < 0 ? '' : values[of](start, scanner.factEnd(fact))
+  }
+  const robots = Array.from({ length: scanner.robotsCount }, (_, index) => values.attribute(scanner.robotsStart(index), scanner.robotsEnd(index)))
+  return {
+    charset,
+    ...optional('title', collapsed(text(facts.title, 'text'))), ...optional('lang', text(facts.lang).trim()),
+    ...(scanner.factStart(facts.base) >= 0 && { base: text(facts.base) }), ...optional('canonical', text(facts.canonical)),
+    ...optional('description', text(facts.description).trim()), ...optional('generator', text(facts.generator).trim()),
+    robots: readDirectives(robots), ...(refresh && { refresh }),
+    links: new ScannedLinks(scanner.links, scanner.linkCount, values),
+    headings: scanner.headings, textLength: scanner.textLength, scriptLength: scanner.scriptLength, scriptsLoaded: scanner.scriptsLoaded,
+    ...(options.wantsText === true && { texts: scanner.texts, textCount: scanner.textCount }),
+  }
 }
