@@ -41,7 +41,7 @@ export interface HtmlFacts {
   readonly links: RawLinks
   /** Start tags h1 to h6. */
   readonly headings: number
-  /** Characters of text outside script, style, title, textarea, noscript and template; white space between words counts one. */
+  /** Characters of text outside script, style, title, textarea, noscript and template, white space left out. */
   readonly textLength: number
   /** Bytes of scripts in the document. */
   readonly scriptLength: number

@@ -95,14 +95,14 @@ invariant(elementNames.length < KNOWN_MAX, 'element numbers have eight bits')
 /** Lower case for ASCII letters, everything else as it is. */
 export const lowerCase = Uint8Array.from({ length: 256 }, (_, byte) => (byte >= 0x41 && byte <= 0x5a ? byte + 0x20 : byte))
 
-/** One step of the hash of a name; the first is 0. */
+/** One step of the hash of a name; the first is 0. Of four bytes or fewer it is the bytes themselves. */
 export function nextHash(hash: number, lowered: number): number {
-  return (Math.imul(hash, 33) + lowered) | 0
+  return ((hash << 8) | (hash >>> 24)) ^ lowered
 }
 
 const TABLE_SIZE = 1_024
 
-/** Names by hash, compared byte by byte: a hit is the name. */
+/** Names by hash, compared byte by byte where the hash is not all of them: a hit is the name. */
 export class NameTable {
   readonly #numbers = new Uint8Array(TABLE_SIZE)
   readonly #hashes: Int32Array
@@ -113,14 +113,11 @@ export class NameTable {
     this.#hashes = new Int32Array(names.length + 1)
     this.#starts = new Uint16Array(names.length + 2)
     this.#bytes = Buffer.from(names.join(''))
-    let start = 0
     names.forEach((name, index) => {
       const hash = [...Buffer.from(name)].reduce(nextHash, 0)
       this.#hashes[index + 1] = hash
-      this.#starts[index + 1] = start
-      start += name.length
-      this.#starts[index + 2] = start
-      let slot = hash & (TABLE_SIZE - 1)
+      this.#starts[index + 2] = this.#starts[index + 1]! + name.length
+      let slot = slotOf(hash)
       while (this.#numbers[slot] !== 0) slot = (slot + 1) & (TABLE_SIZE - 1)
       this.#numbers[slot] = index + 1
     })
@@ -128,7 +125,7 @@ export class NameTable {
 
   /** The number of the name at `start` to `end`, whose hash is known; 0 when it is none of these. */
   find(bytes: Uint8Array, start: number, end: number, hash: number): number {
-    for (let slot = hash & (TABLE_SIZE - 1); ; slot = (slot + 1) & (TABLE_SIZE - 1)) {
+    for (let slot = slotOf(hash); ; slot = (slot + 1) & (TABLE_SIZE - 1)) {
       const number = this.#numbers[slot]!
       if (number === 0) return 0
       if (this.#hashes[number] === hash && this.#equals(number, bytes, start, end)) return number
@@ -137,14 +134,27 @@ export class NameTable {
 
   #equals(number: number, bytes: Uint8Array, start: number, end: number): boolean {
     const from = this.#starts[number]!
-    if (this.#starts[number + 1]! - from !== end - start) return false
-    for (let at = start; at < end; at += 1) if (lowerCase[bytes[at]!] !== this.#bytes[from + at - start]) return false
+    const length = end - start
+    if (this.#starts[number + 1]! - from !== length) return false
+    // The first four bytes are in the hash, mixed with those that follow them.
+    if (length > 4) for (let at = start; at < end; at += 1) if (lowerCase[bytes[at]!] !== this.#bytes[from + at - start]) return false
     return true
   }
 }
 
+function slotOf(hash: number): number {
+  return (hash ^ (hash >>> 7) ^ (hash >>> 15)) & (TABLE_SIZE - 1)
+}
+
 export const elementTable = new NameTable(elementNames)
 export const attributeTable = new NameTable(attributes)
+
+/** The number of the element whose name lies at `start` to `end`; 0: unknown. */
+export function elementAt(bytes: Uint8Array, start: number, end: number): number {
+  let hash = 0
+  for (let at = start; at < end; at += 1) hash = nextHash(hash, lowerCase[bytes[at]!]!)
+  return elementTable.find(bytes, start, end, hash)
+}
 
 /** The number of an unknown element. */
 export function unknownNumber(hash: number): number {

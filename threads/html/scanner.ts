@@ -11,7 +11,7 @@
  * Reads bytes and not characters because every byte below 0x40 that these encodings have inside a character does not
  * matter here: trail bytes lie at 0x40 or above, or are digits (gb18030). The other encodings are transcoded before.
  */
-import { attribute, attributesKnown, attributeTable, bitsOf, elementTable, is, lowerCase, tag, unknownNumber } from './names.ts'
+import { attribute, attributesKnown, attributeTable, bitsOf, elementAt, elementTable, is, lowerCase, nextHash, tag, unknownNumber } from './names.ts'
 import { came, hasTextContent, Tree } from './tree.ts'
 
 export interface ScanOptions {
@@ -39,7 +39,7 @@ export const LINK_WORDS = 5
 const ROBOTS_METAS_MAX = 16
 
 const [TAB, LINE_FEED, FORM_FEED, RETURN, SPACE] = [0x09, 0x0a, 0x0c, 0x0d, 0x20]
-const [BANG, QUOTE, APOSTROPHE, DASH, SLASH, LESS, EQUALS, GREATER, QUESTION] = [0x21, 0x22, 0x27, 0x2d, 0x2f, 0x3c, 0x3d, 0x3e, 0x3f]
+const [BANG, QUOTE, APOSTROPHE, DASH, SLASH, LESS, EQUALS, GREATER, QUESTION, BRACKET] = [0x21, 0x22, 0x27, 0x2d, 0x2f, 0x3c, 0x3d, 0x3e, 0x3f, 0x5d]
 
 // What a byte is, as bits.
 const WHITE = 1
@@ -54,23 +54,29 @@ byteKinds[GREATER]! |= VALUE_END
 byteKinds[EQUALS] = ATTRIBUTE_END
 for (let letter = 0x61; letter <= 0x7a; letter += 1) byteKinds[letter] = byteKinds[letter - 0x20] = LETTER
 
-/** What a byte of text adds to its length: trail bytes of UTF-8 nothing. Of other encodings each byte counts one. */
-const isCharacter = new Uint8Array(256).map((_, byte) => (byte >= 0x80 && byte < 0xc0 ? 0 : 1))
+/** Whether a byte of text is counted: white space is not, and of a character in UTF-8 its first byte is. */
+const isCounted = new Uint8Array(256).map((_, byte) => (byte <= SPACE || (byte >= 0x80 && byte < 0xc0) ? 0 : 1))
+// The same for the four bytes of a word: a byte above 0x20 gets its high bit by adding, one above 0x7f has it.
+const ONES = 0x01010101
+const HIGH_BITS = 0x80808080 | 0
+const LOW_BITS = 0x7f7f7f7f
+const BLANK_GAP = 0x5f5f5f5f
+const LESS_WORD = LESS * ONES
 
-const COMMENT_END = Buffer.from('-->')
-const COMMENT_END_BANG = Buffer.from('--!>')
-const COMMENT_START = Buffer.from('<!--')
-const CDATA_END = Buffer.from(']]>')
-const END_TAG = Buffer.from('</')
+/** What a byte adds to the hash of a tag's name; 0 where the name ends. */
+const nameLetters = lowerCase.map((byte, index) => ((byteKinds[index]! & NAME_END) !== 0 ? 0 : byte === 0 ? 1 : byte))
+
 const CDATA = Buffer.from('[CDATA[')
-const NONE = 0x7fffffff
 
 export class HtmlScanner {
   readonly #tree = new Tree()
   #bytes: Uint8Array = new Uint8Array(0)
+  /** The same bytes as words of four: byte `at` lies in word (at + shift) / 4. */
+  #words: Int32Array = new Int32Array(0)
+  #shift = 0
+  #end = 0
   #buffer: Buffer = Buffer.alloc(0)
   #options: ScanOptions = {}
-  #inSpace = false
 
   // Attributes of the tag in hand: where each known one has its value, when its stamp is that of this tag.
   readonly #valueStart = new Int32Array(attributesKnown + 1)
@@ -79,10 +85,7 @@ export class HtmlScanner {
   #stamp = 0
   #isSelfClosing = false
 
-  // Places found by searching ahead, until `at` has passed them.
-  #nextBang = 0
-  #nextCommentStart = 0
-  #searched = 0
+  #isEscapedOver = false
 
   #links: Int32Array = new Int32Array(LINK_WORDS * 512)
   #texts: Int32Array = new Int32Array(2 * 512)
@@ -108,7 +111,7 @@ export class HtmlScanner {
 
   /** Bytes looked at and stack entries visited in the last document. */
   get steps(): number {
-    return this.#bytes.byteLength + this.#searched + this.#tree.open.visits
+    return this.#end + this.#tree.open.visits
   }
 
   /** `linkCount` links of LINK_WORDS words each; valid until the next scan. */
@@ -142,7 +145,7 @@ export class HtmlScanner {
   /** Reads a document in an ASCII-compatible encoding, its byte order mark left out. */
   scan(bytes: Uint8Array, options: ScanOptions = {}): this {
     this.#begin(bytes, options)
-    const end = bytes.byteLength
+    const end = this.#end
     let at = 0
     while (at < end) {
       if (bytes[at] !== LESS) {
@@ -162,50 +165,61 @@ export class HtmlScanner {
   #begin(bytes: Uint8Array, options: ScanOptions): void {
     this.#bytes = bytes
     this.#buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+    this.#end = bytes.byteLength
+    this.#shift = bytes.byteOffset & 3
+    this.#words = new Int32Array(bytes.buffer, bytes.byteOffset - this.#shift, (bytes.byteLength + this.#shift) >> 2)
     this.#options = options
     this.#tree.reset()
     this.#facts.fill(-1)
-    this.#inSpace = false
-    this.#nextBang = this.#nextCommentStart = -1
-    this.#searched = this.#tagAt = this.#bodyAt = this.#bodyLinks = 0
+    this.#tagAt = this.#bodyAt = this.#bodyLinks = 0
     this.linkCount = this.textCount = this.robotsCount = 0
     this.headings = this.textLength = this.scriptLength = this.scriptsLoaded = 0
   }
 
   // Text
 
-  /** Text from `at` to the next `<`. */
+  /**
+   * Text from `start` to the next `<`, counted. Four bytes at a time: most of what lies between tags is white space. The
+   * sums of a word cannot run into each other, since each byte has seven bits of it.
+   */
   #text(start: number): number {
     const bytes = this.#bytes
-    const end = bytes.byteLength
+    const words = this.#words
+    const shift = this.#shift
+    const end = this.#end
     let at = start
     let count = 0
-    let inSpace = this.#inSpace
+    for (; at < end && ((at + shift) & 3) !== 0; at += 1) {
+      const byte = bytes[at]!
+      if (byte === LESS) return this.#textEnd(start, at, count)
+      count += isCounted[byte]!
+    }
+    for (let index = (at + shift) >> 2; at + 4 <= end; index += 1, at += 4) {
+      const word = words[index]!
+      const less = word ^ LESS_WORD
+      if (((less - ONES) & ~less & HIGH_BITS) !== 0) break
+      const counted = (((word & LOW_BITS) + BLANK_GAP) | word) & (~word | (word << 1)) & HIGH_BITS
+      if (counted !== 0) count += Math.imul(counted >>> 7, ONES) >>> 24
+    }
     for (; at < end; at += 1) {
       const byte = bytes[at]!
       if (byte === LESS) break
-      if ((byteKinds[byte]! & WHITE) !== 0) {
-        inSpace = true
-      } else {
-        if (inSpace) {
-          count += 1
-          inSpace = false
-        }
-        count += isCharacter[byte]!
-      }
+      count += isCounted[byte]!
     }
+    return this.#textEnd(start, at, count)
+  }
+
+  #textEnd(start: number, at: number, count: number): number {
     if (count > 0) this.#shown(start, at, count)
-    else if (inSpace) this.#inSpace = true
     return at
   }
 
-  /** Text that is not white space alone; each word after a space counted one too many, which pays for the space. */
+  /** Text that is not white space alone. */
   #shown(start: number, end: number, count: number): void {
     const tree = this.#tree
     if (tree.watchesText) this.#textMatters(start)
     if (!tree.isTextShown) return
     this.textLength += count
-    this.#inSpace = (byteKinds[this.#bytes[end - 1]!]! & WHITE) !== 0
     if (this.#options.wantsText === true) this.#noteText(start, end)
   }
 
@@ -244,54 +258,56 @@ export class HtmlScanner {
   /** Bogus comments and doctypes end at the first `>`, quoted or not. */
   #bogusComment(from: number): number {
     const bytes = this.#bytes
-    const end = bytes.byteLength
+    const end = this.#end
     let at = from
     while (at < end && bytes[at] !== GREATER) at += 1
     return at < end ? at + 1 : end
   }
 
+  /** Ends at `-->` or `--!>`; `<!-->` and `<!--->` are whole comments. */
   #comment(at: number): number {
     const bytes = this.#bytes
-    const from = at + 4
-    if (bytes[from] === GREATER) return from + 1
-    if (bytes[from] === DASH && bytes[from + 1] === GREATER) return from + 2
-    // From the second dash on, so that `<!-->` and `<!--->` would be found too; a bang needs two dashes of its own.
-    const end = this.#search(COMMENT_END, from)
-    if (this.#nextBang < from) this.#nextBang = this.#search(COMMENT_END_BANG, from)
-    if (end < this.#nextBang) return end + 3
-    return this.#nextBang === NONE ? bytes.byteLength : this.#nextBang + 4
+    const end = this.#end
+    // The dashes of the start may be those of the end, but not of an end with a bang.
+    for (let p = at + 4; p < end; p += 1) {
+      if (bytes[p] !== GREATER) continue
+      if (bytes[p - 1] === DASH && bytes[p - 2] === DASH) return p + 1
+      if (bytes[p - 1] === BANG && bytes[p - 2] === DASH && bytes[p - 3] === DASH && p >= at + 7) return p + 1
+    }
+    return end
   }
 
   #cdata(from: number): number {
-    const found = this.#search(CDATA_END, from)
-    const end = found === NONE ? this.#bytes.byteLength : found
-    if (end > from && this.#tree.watchesText) this.#textMatters(from)
-    return found === NONE ? end : found + 3
-  }
-
-  /** Place of `text` at or after `from`; NONE when there is none. */
-  #search(text: Buffer, from: number): number {
-    const found = this.#buffer.indexOf(text, from)
-    this.#searched += (found === -1 ? this.#bytes.byteLength : found) - from
-    return found === -1 ? NONE : found
+    const bytes = this.#bytes
+    const end = this.#end
+    let p = from
+    while (p < end && !(bytes[p] === GREATER && bytes[p - 1] === BRACKET && bytes[p - 2] === BRACKET && p >= from + 2)) p += 1
+    if (p > from + 2 && this.#tree.watchesText) this.#textMatters(from)
+    return p < end ? p + 1 : end
   }
 
   // Tags
 
   #startTag(at: number): number {
     const bytes = this.#bytes
-    const end = bytes.byteLength
+    const end = this.#end
     this.#tagAt = at
     let hash = 0
     let p = at + 1
     for (; p < end; p += 1) {
-      const byte = bytes[p]!
-      if ((byteKinds[byte]! & NAME_END) !== 0) break
-      hash = (Math.imul(hash, 33) + lowerCase[byte]!) | 0
+      const letter = nameLetters[bytes[p]!]!
+      if (letter === 0) break
+      hash = nextHash(hash, letter)
     }
     const known = elementTable.find(bytes, at + 1, p, hash)
     const bits = bitsOf[known]!
-    p = (bits & is.read) !== 0 ? this.#readAttributes(p) : this.#skipAttributes(p)
+    if (bytes[p] === GREATER) {
+      this.#isSelfClosing = false
+      if ((bits & is.read) !== 0) this.#stamp += 1
+      p += 1
+    } else {
+      p = (bits & is.read) !== 0 ? this.#readAttributes(p) : this.#skipAttributes(p)
+    }
     // A tag that the end of the document cuts off is none.
     if (p > end) return end
     const answer = this.#tree.start(known === 0 ? unknownNumber(hash) : known, this.#isSelfClosing, (bits & is.read) !== 0 && this.#hintOf(known))
@@ -331,7 +347,7 @@ export class HtmlScanner {
   /** Goes over attributes from the end of a tag's name; answers the place after `>`, or beyond the end without one. */
   #skipAttributes(from: number): number {
     const bytes = this.#bytes
-    const end = bytes.byteLength
+    const end = this.#end
     let p = from
     for (;;) {
       // Before a name.
@@ -370,7 +386,7 @@ export class HtmlScanner {
   /** The same, and notes where the known attributes have their values; the first of a name counts. */
   #readAttributes(from: number): number {
     const bytes = this.#bytes
-    const end = bytes.byteLength
+    const end = this.#end
     this.#stamp += 1
     let p = from
     for (;;) {
@@ -385,7 +401,7 @@ export class HtmlScanner {
       let hash = lowerCase[byte]!
       p += 1
       while (p < end && (byteKinds[byte = bytes[p]!]! & ATTRIBUTE_END) === 0) {
-        hash = (Math.imul(hash, 33) + lowerCase[byte]!) | 0
+        hash = nextHash(hash, lowerCase[byte]!)
         p += 1
       }
       const name = attributeTable.find(bytes, nameStart, p, hash)
@@ -425,7 +441,7 @@ export class HtmlScanner {
 
   #endTag(at: number): number {
     const bytes = this.#bytes
-    const end = bytes.byteLength
+    const end = this.#end
     const first = bytes[at + 2]
     if (first === undefined) return this.#lessSign(at)
     if ((byteKinds[first]! & LETTER) === 0) return first === GREATER ? at + 3 : this.#bogusComment(at + 2)
@@ -433,9 +449,9 @@ export class HtmlScanner {
     let hash = 0
     let p = at + 2
     for (; p < end; p += 1) {
-      const byte = bytes[p]!
-      if ((byteKinds[byte]! & NAME_END) !== 0) break
-      hash = (Math.imul(hash, 33) + lowerCase[byte]!) | 0
+      const letter = nameLetters[bytes[p]!]!
+      if (letter === 0) break
+      hash = nextHash(hash, letter)
     }
     const known = elementTable.find(bytes, at + 2, p, hash)
     p = bytes[p] === GREATER ? p + 1 : this.#skipAttributes(p)
@@ -447,89 +463,87 @@ export class HtmlScanner {
   // Content that is text
 
   #textContent(name: number, answer: number, from: number): number {
-    if ((answer & came.plaintext) !== 0) return this.#bytes.byteLength
+    if ((answer & came.plaintext) !== 0) return this.#end
     const close = (answer & came.script) !== 0 ? this.#scriptEnd(from) : this.#closingTag(from, name)
     const isRead = (answer & came.exists) !== 0
     if (isRead && name === tag.script) this.scriptLength += close - from
     if (isRead && name === tag.title) this.#fact(facts.title, from, close)
-    if (close >= this.#bytes.byteLength) return this.#bytes.byteLength
+    if (close >= this.#end) return this.#end
     // The end tag may have attributes.
     const p = this.#skipAttributes(close + 2 + this.#nameLength(close + 2))
-    return p > this.#bytes.byteLength ? this.#bytes.byteLength : p
+    return p > this.#end ? this.#end : p
   }
 
   #nameLength(at: number): number {
     const bytes = this.#bytes
     let p = at
-    while (p < bytes.byteLength && (byteKinds[bytes[p]!]! & NAME_END) === 0) p += 1
+    while (p < this.#end && (byteKinds[bytes[p]!]! & NAME_END) === 0) p += 1
     return p - at
   }
 
   /** Place of the next `</name` that is an end tag; the document's end without one. */
   #closingTag(from: number, name: number): number {
-    for (let at = this.#search(END_TAG, from); at !== NONE; at = this.#search(END_TAG, at + 2)) {
-      if (this.#isTagName(at + 2, name)) return at
+    for (let at = this.#nextLess(from); ; at = this.#nextLess(at + 1)) {
+      if (at === this.#end || (this.#bytes[at + 1] === SLASH && this.#isTagName(at + 2, name))) return at
     }
-    return this.#bytes.byteLength
+  }
+
+  /** Place of the next `<`; the document's end without one. By memchr: scripts and styles are a quarter of a page. */
+  #nextLess(from: number): number {
+    const at = this.#buffer.indexOf(LESS, from)
+    return at === -1 ? this.#end : at
   }
 
   /** Whether the name of an element stands at `at`, ended as a tag's name is. */
   #isTagName(at: number, name: number): boolean {
     const bytes = this.#bytes
-    const first = lowerCase[bytes[at] ?? 0]!
-    if (first < 0x61 || first > 0x7a) return false
-    let hash = 0
+    // No name of an element whose content is text is longer than nine letters.
+    const limit = Math.min(this.#end, at + 10)
     let p = at
-    // No known name with text content is longer than nine letters.
-    for (const limit = Math.min(bytes.byteLength, at + 10); p < limit && (byteKinds[bytes[p]!]! & NAME_END) === 0; p += 1) {
-      hash = (Math.imul(hash, 33) + lowerCase[bytes[p]!]!) | 0
-    }
-    return p < bytes.byteLength && (byteKinds[bytes[p]!]! & NAME_END) !== 0 && elementTable.find(bytes, at, p, hash) === name
+    while (p < limit && (byteKinds[bytes[p]!]! & NAME_END) === 0) p += 1
+    return p < limit && p > at && elementAt(bytes, at, p) === name
   }
 
   /** Place of the end tag of a script ("script data" and its escaped states, sections 13.2.5.4 and 15 to 31). */
   #scriptEnd(from: number): number {
-    let at = from
-    for (;;) {
-      const close = this.#closingTag(at, tag.script)
-      if (this.#nextCommentStart < at) this.#nextCommentStart = this.#search(COMMENT_START, at)
-      if (this.#nextCommentStart > close) return close
-      const escaped = this.#escapedScript(this.#nextCommentStart + 4)
-      if (escaped >= 0) return escaped
-      at = -escaped
+    const bytes = this.#bytes
+    for (let at = this.#nextLess(from); at < this.#end; at = this.#nextLess(at + 1)) {
+      const next = bytes[at + 1]
+      if (next === SLASH) {
+        if (this.#isTagName(at + 2, tag.script)) return at
+      } else if (next === BANG && bytes[at + 2] === DASH && bytes[at + 3] === DASH) {
+        at = this.#escapedScript(at + 4)
+        if (this.#isEscapedOver) return at
+      }
     }
+    return this.#end
   }
 
   /**
-   * Script that began with `<!--`: an end tag ends it, but not after a start tag of a script. Answers the place of the
-   * end tag (or the document's end), or less than 0: minus the place after `-->`.
+   * Script that began with `<!--`: an end tag ends it, but not after a start tag of a script. Answers the place of that
+   * end tag, or of the `>` of `-->` behind which it is a common script again (`#isEscapedOver` tells which).
    */
   #escapedScript(from: number): number {
     const bytes = this.#bytes
-    const end = bytes.byteLength
+    const end = this.#end
     let isDouble = false
-    // `<!-->` has its dashes in the start.
-    for (let at = from - 2; at < end; at += 1) {
+    for (let at = from; at < end; at += 1) {
       const byte = bytes[at]!
-      if (byte === GREATER) {
-        if (at >= from && bytes[at - 1] === DASH && bytes[at - 2] === DASH) return this.#leaveEscaped(from, at + 1)
-      } else if (byte === LESS) {
-        const isEnd = bytes[at + 1] === SLASH
-        if (!this.#isTagName(at + (isEnd ? 2 : 1), tag.script)) continue
-        if (isEnd && !isDouble) return this.#countEscaped(from, at)
-        isDouble = !isEnd
+      if (byte === GREATER && bytes[at - 1] === DASH && bytes[at - 2] === DASH) {
+        this.#isEscapedOver = false
+        return at
       }
+      if (byte !== LESS) continue
+      const isEnd = bytes[at + 1] === SLASH
+      if (!this.#isTagName(at + (isEnd ? 2 : 1), tag.script)) continue
+      if (isEnd && !isDouble) {
+        this.#isEscapedOver = true
+        return at
+      }
+      isDouble = !isEnd
     }
-    return this.#countEscaped(from, end)
-  }
-
-  #leaveEscaped(from: number, at: number): number {
-    return -this.#countEscaped(from, at)
-  }
-
-  #countEscaped(from: number, at: number): number {
-    this.#searched += at - from
-    return at
+    this.#isEscapedOver = true
+    return end
   }
 
   // Elements
