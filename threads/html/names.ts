@@ -32,9 +32,11 @@ export const is = {
   read: 1 << 11,
   /** `address`, `div`, `p`: special, and yet no end of the search for an open list item. */
   listPassed: 1 << 12,
+  /** The same, when images or forms are asked for. */
+  readIfAsked: 1 << 13,
 } as const
 
-const { special, scope, formatting, closesP, breakout, heading, tablePart, content, block, head, read, listPassed } = is
+const { special, scope, formatting, closesP, breakout, heading, tablePart, content, block, head, read, listPassed, readIfAsked } = is
 const container = special | closesP | block
 const empty = is.void
 
@@ -43,7 +45,7 @@ const elements = {
   html: special | scope | read, head: special | breakout, body: special | breakout, title: special | head, base: special | head | empty | read,
   basefont: special | head | empty, bgsound: special | head | empty, link: special | head | empty | read, meta: special | head | empty | read | breakout,
   style: special | head, script: special | head | read, noscript: special, template: special | scope | head, noframes: special | head,
-  a: formatting | read, area: special | empty | content | read, iframe: special | content | read, frame: special | read, frameset: special, form: special | closesP | read,
+  a: formatting | read, area: special | empty | content | read, iframe: special | content | read, frame: special | read, frameset: special, form: special | closesP | readIfAsked,
   address: container | listPassed, article: container, aside: container, blockquote: container | breakout, center: container | breakout, details: container,
   dialog: closesP | block, dir: container, div: container | breakout | listPassed, dl: container | breakout, fieldset: container, figcaption: container, figure: container,
   footer: container, header: container, hgroup: container, main: container, menu: container | breakout, nav: container, ol: container | breakout,
@@ -57,7 +59,7 @@ const elements = {
   table: special | scope | breakout | content | closesP, caption: special | scope | tablePart, colgroup: special | tablePart, col: special | empty | tablePart, tbody: special | tablePart,
   thead: special | tablePart, tfoot: special | tablePart, tr: special | tablePart, td: special | scope | tablePart, th: special | scope | tablePart,
   applet: special | scope | content | block, marquee: special | scope | content | block, object: special | scope | content | block, button: special | content | block,
-  br: special | empty | breakout | content, embed: special | empty | breakout | content, img: special | empty | breakout | content | read, image: empty | content | read,
+  br: special | empty | breakout | content, embed: special | empty | breakout | content, img: special | empty | breakout | content | readIfAsked, image: empty | content | readIfAsked,
   keygen: special | empty | content, wbr: special | empty | content, input: special | empty | read, hr: special | empty | breakout | content | closesP,
   param: special | empty, source: special | empty, track: special | empty,
   textarea: special | content, xmp: special | content | closesP, noembed: special, plaintext: special | closesP, select: special | content, option: 0, optgroup: 0,

@@ -62,9 +62,13 @@ const HIGH_BITS = 0x80808080 | 0
 const LOW_BITS = 0x7f7f7f7f
 const BLANK_GAP = 0x5f5f5f5f
 const LESS_WORD = LESS * ONES
+/** Elsewhere the first byte is not the lowest of a word: there bytes are looked at one by one. */
+const isLittleEndian = new Uint8Array(Int32Array.of(1).buffer)[0] === 1
 
 /** What a byte adds to the hash of a tag's name; 0 where the name ends. */
 const nameLetters = lowerCase.map((byte, index) => ((byteKinds[index]! & NAME_END) !== 0 ? 0 : byte === 0 ? 1 : byte))
+
+const attributeLetters = lowerCase.map((byte, index) => ((byteKinds[index]! & ATTRIBUTE_END) !== 0 ? 0 : byte === 0 ? 1 : byte))
 
 const CDATA = Buffer.from('[CDATA[')
 
@@ -84,6 +88,7 @@ export class HtmlScanner {
   readonly #stamps = new Int32Array(attributesKnown + 1)
   #stamp = 0
   #isSelfClosing = false
+  #readBits: number = is.read
 
   #isEscapedOver = false
 
@@ -167,8 +172,9 @@ export class HtmlScanner {
     this.#buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
     this.#end = bytes.byteLength
     this.#shift = bytes.byteOffset & 3
-    this.#words = new Int32Array(bytes.buffer, bytes.byteOffset - this.#shift, (bytes.byteLength + this.#shift) >> 2)
+    this.#words = new Int32Array(bytes.buffer, bytes.byteOffset - this.#shift, isLittleEndian ? (bytes.byteLength + this.#shift) >> 2 : 0)
     this.#options = options
+    this.#readBits = options.images === true || options.forms === true ? is.read | is.readIfAsked : is.read
     this.#tree.reset()
     this.#facts.fill(-1)
     this.#tagAt = this.#bodyAt = this.#bodyLinks = 0
@@ -179,29 +185,38 @@ export class HtmlScanner {
   // Text
 
   /**
-   * Text from `start` to the next `<`, counted. Four bytes at a time: most of what lies between tags is white space. The
-   * sums of a word cannot run into each other, since each byte has seven bits of it.
+   * Text from `start` to the next `<`, counted, four bytes at a time: most of what lies between tags is white space.
+   * The sums of a word cannot run into each other, since of each byte seven bits are added.
    */
   #text(start: number): number {
-    const bytes = this.#bytes
     const words = this.#words
-    const shift = this.#shift
-    const end = this.#end
-    let at = start
+    let index = (start + this.#shift) >> 2
+    // Bytes before the start are left out of the first word.
+    let mask = -1 << (((start + this.#shift) & 3) << 3)
     let count = 0
-    for (; at < end && ((at + shift) & 3) !== 0; at += 1) {
-      const byte = bytes[at]!
-      if (byte === LESS) return this.#textEnd(start, at, count)
-      count += isCounted[byte]!
-    }
-    for (let index = (at + shift) >> 2; at + 4 <= end; index += 1, at += 4) {
+    for (const wordsEnd = words.length; index < wordsEnd; index += 1) {
       const word = words[index]!
-      const less = word ^ LESS_WORD
-      if (((less - ONES) & ~less & HIGH_BITS) !== 0) break
-      const counted = (((word & LOW_BITS) + BLANK_GAP) | word) & (~word | (word << 1)) & HIGH_BITS
+      const less = (word ^ LESS_WORD) | ~mask
+      const counted = (((word & LOW_BITS) + BLANK_GAP) | word) & (~word | (word << 1)) & HIGH_BITS & mask
+      const found = (less - ONES) & ~less & HIGH_BITS
+      if (found !== 0) {
+        // The lowest is right; those above it may be no `<`.
+        const first = found & -found
+        count += Math.imul((counted & (first - 1)) >>> 7, ONES) >>> 24
+        return this.#textEnd(start, (index << 2) - this.#shift + ((31 - Math.clz32(first)) >> 3), count)
+      }
       if (counted !== 0) count += Math.imul(counted >>> 7, ONES) >>> 24
+      mask = -1
     }
-    for (; at < end; at += 1) {
+    return this.#lastText(start, Math.max(start, (index << 2) - this.#shift), count)
+  }
+
+  /** What is left of the document behind its last whole word. */
+  #lastText(start: number, from: number, before: number): number {
+    const bytes = this.#bytes
+    let count = before
+    let at = from
+    for (; at < this.#end; at += 1) {
       const byte = bytes[at]!
       if (byte === LESS) break
       count += isCounted[byte]!
@@ -301,18 +316,19 @@ export class HtmlScanner {
     }
     const known = elementTable.find(bytes, at + 1, p, hash)
     const bits = bitsOf[known]!
+    const isRead = (bits & this.#readBits) !== 0
     if (bytes[p] === GREATER) {
       this.#isSelfClosing = false
-      if ((bits & is.read) !== 0) this.#stamp += 1
+      if (isRead) this.#stamp += 1
       p += 1
     } else {
-      p = (bits & is.read) !== 0 ? this.#readAttributes(p) : this.#skipAttributes(p)
+      p = isRead ? this.#readAttributes(p) : this.#skipAttributes(p)
     }
     // A tag that the end of the document cuts off is none.
     if (p > end) return end
-    const answer = this.#tree.start(known === 0 ? unknownNumber(hash) : known, this.#isSelfClosing, (bits & is.read) !== 0 && this.#hintOf(known))
+    const answer = this.#tree.start(known === 0 ? unknownNumber(hash) : known, this.#isSelfClosing, isRead && this.#hintOf(known))
     if ((answer & came.exists) !== 0) {
-      if ((bits & is.read) !== 0) this.#element(known, answer)
+      if (isRead) this.#element(known, answer)
       else if ((bits & is.heading) !== 0) this.headings += 1
     }
     return hasTextContent(answer) ? this.#textContent(known, answer, p) : p
@@ -368,8 +384,7 @@ export class HtmlScanner {
       byte = bytes[p]!
       if (byte === QUOTE || byte === APOSTROPHE) {
         const quote = byte
-        p += 1
-        while (p < end && bytes[p] !== quote) p += 1
+        p = this.#find(quote, p + 1)
         if (p >= end) return end + 1
         p += 1
         // Right after a quoted value nothing has begun, so `/>` there closes.
@@ -399,10 +414,10 @@ export class HtmlScanner {
       }
       const nameStart = p
       let hash = lowerCase[byte]!
-      p += 1
-      while (p < end && (byteKinds[byte = bytes[p]!]! & ATTRIBUTE_END) === 0) {
-        hash = nextHash(hash, lowerCase[byte]!)
-        p += 1
+      for (p += 1; p < end; p += 1) {
+        const letter = attributeLetters[bytes[p]!]!
+        if (letter === 0) break
+        hash = nextHash(hash, letter)
       }
       const name = attributeTable.find(bytes, nameStart, p, hash)
       while (p < end && (byteKinds[bytes[p]!]! & WHITE) !== 0) p += 1
@@ -415,8 +430,7 @@ export class HtmlScanner {
         byte = bytes[p]!
         if (byte === QUOTE || byte === APOSTROPHE) {
           valueStart = p + 1
-          p += 1
-          while (p < end && bytes[p] !== byte) p += 1
+          p = this.#find(byte, valueStart)
           if (p >= end) return end + 1
           valueEnd = p
           p += 1
@@ -437,6 +451,23 @@ export class HtmlScanner {
         return p + 1
       }
     }
+  }
+
+  /** Place of the next such byte at or after `from`; the document's end without one. Four at a time, as in `#text`. */
+  #find(byte: number, from: number): number {
+    const words = this.#words
+    const pattern = Math.imul(byte, ONES)
+    let index = (from + this.#shift) >> 2
+    let mask = -1 << (((from + this.#shift) & 3) << 3)
+    for (const wordsEnd = words.length; index < wordsEnd; index += 1) {
+      const differs = (words[index]! ^ pattern) | ~mask
+      const found = (differs - ONES) & ~differs & HIGH_BITS
+      if (found !== 0) return (index << 2) - this.#shift + ((31 - Math.clz32(found & -found)) >> 3)
+      mask = -1
+    }
+    let at = Math.max(from, (index << 2) - this.#shift)
+    while (at < this.#end && this.#bytes[at] !== byte) at += 1
+    return at
   }
 
   #endTag(at: number): number {
