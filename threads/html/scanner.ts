@@ -12,7 +12,8 @@
  * matter here: trail bytes lie at 0x40 or above, or are digits (gb18030). The other encodings are transcoded before.
  */
 import { attribute, attributesKnown, attributeTable, bitsOf, elementAt, elementTable, is, lowerCase, nextHash, tag, unknownNumber } from './names.ts'
-import { came, hasTextContent, Tree } from './tree.ts'
+import { hasTextContent, Tree } from './tree.ts'
+import { came } from './tree-body.ts'
 
 export interface ScanOptions {
   /** Also `img` with src, as links. */
