@@ -7,7 +7,8 @@ import { charsetOf, isAsciiCompatible, transcode, type Charset } from './charset
 import { linkElements, type HtmlFacts, type LinkElement, type RawLinks } from './html-facts.ts'
 import { parseRefresh, type Refresh } from './refresh.ts'
 import { readDirectives } from './robots-directives.ts'
-import { facts, HtmlScanner, LINK_WORDS } from './scanner.ts'
+import { facts, LINK_WORDS, type Notes } from './notes.ts'
+import { HtmlScanner } from './scanner.ts'
 import { Values } from './values.ts'
 
 export interface ReadHtmlOptions {
@@ -64,11 +65,11 @@ class ScannedLinks implements RawLinks {
 }
 
 /** Takes meta elements without an address out of the links; answers the first that has one. */
-function keepRefreshes(values: Values): Refresh | undefined {
-  const { links } = scanner
+function keepRefreshes(notes: Notes, values: Values): Refresh | undefined {
+  const { links } = notes
   let first: Refresh | undefined
   let kept = 0
-  for (let index = 0; index < scanner.linkCount; index += 1) {
+  for (let index = 0; index < notes.linkCount; index += 1) {
     const at = LINK_WORDS * index
     if (links[at] === META) {
       const refresh = parseRefresh(values.attribute(links[at + 1]!, links[at + 2]!))
@@ -78,7 +79,7 @@ function keepRefreshes(values: Values): Refresh | undefined {
     if (kept !== index) links.copyWithin(LINK_WORDS * kept, at, at + LINK_WORDS)
     kept += 1
   }
-  scanner.linkCount = kept
+  notes.linkCount = kept
   return first
 }
 
@@ -94,22 +95,22 @@ export function readHtml(bytes: Uint8Array, options: ReadHtmlOptions = {}): Html
   const charset = options.charset ?? charsetOf(bytes, { contentType: options.contentType, isHtml: true, isCut: options.isCut ?? false })
   const isScannable = isAsciiCompatible(charset.name)
   const body = isScannable ? bytes.subarray(charset.bomBytes) : transcode(bytes, charset)
-  scanner.scan(body, options)
+  const notes = scanner.scan(body, options)
   const values = new Values(body, isScannable ? charset.name : 'utf-8')
-  const refresh = keepRefreshes(values)
+  const refresh = keepRefreshes(notes, values)
   const text = (fact: number, of: 'attribute' | 'text' = 'attribute'): string => {
-    const start = scanner.factStart(fact)
-    return start < 0 ? '' : values[of](start, scanner.factEnd(fact))
+    const start = notes.factStart(fact)
+    return start < 0 ? '' : values[of](start, notes.factEnd(fact))
   }
-  const robots = Array.from({ length: scanner.robotsCount }, (_, index) => values.attribute(scanner.robotsStart(index), scanner.robotsEnd(index)))
+  const robots = Array.from({ length: notes.robotsCount }, (_, index) => values.attribute(notes.robotsStart(index), notes.robotsEnd(index)))
   return {
     charset,
     ...optional('title', collapsed(text(facts.title, 'text'))), ...optional('lang', text(facts.lang).trim()),
-    ...(scanner.factStart(facts.base) >= 0 && { base: text(facts.base) }), ...optional('canonical', text(facts.canonical)),
+    ...(notes.factStart(facts.base) >= 0 && { base: text(facts.base) }), ...optional('canonical', text(facts.canonical)),
     ...optional('description', text(facts.description).trim()), ...optional('generator', text(facts.generator).trim()),
     robots: readDirectives(robots), ...(refresh && { refresh }),
-    links: new ScannedLinks(scanner.links, scanner.linkCount, values),
-    headings: scanner.headings, textLength: scanner.textLength, scriptLength: scanner.scriptLength, scriptsLoaded: scanner.scriptsLoaded,
-    ...(options.wantsText === true && { texts: scanner.texts, textCount: scanner.textCount }),
+    links: new ScannedLinks(notes.links, notes.linkCount, values),
+    headings: notes.headings, textLength: notes.textLength, scriptLength: notes.scriptLength, scriptsLoaded: notes.scriptsLoaded,
+    ...(options.wantsText === true && { texts: notes.texts, textCount: notes.textCount }),
   }
 }

@@ -1,0 +1,196 @@
+/**
+ * What the scanner notes of a document: links and facts, as places in its bytes. Runs in a parse worker. The arrays are
+ * kept for the next document; they grow with the tags of a page and never with its text.
+ */
+import { attribute, tag } from './names.ts'
+import type { Attributes } from './attributes.ts'
+
+export interface NotesWanted {
+  /** Also `img` with src, as links. */
+  readonly images?: boolean
+  /** Also `script` with src. */
+  readonly scripts?: boolean
+  /** Also `form` with method get and its action. */
+  readonly forms?: boolean
+}
+
+/** Kinds of a link, by number. The first six are the elements of html-facts.ts, in its order. */
+export const linkKinds = ['a', 'area', 'iframe', 'frame', 'link', 'meta', 'img', 'script', 'form'] as const
+const kind = { a: 0, area: 1, iframe: 2, frame: 3, link: 4, meta: 5, img: 6, script: 7, form: 8 } as const
+
+/** Facts that a document has once: the place of their text, by number. */
+export const facts = { title: 0, lang: 1, base: 2, canonical: 3, description: 4, generator: 5 } as const
+const factsCount = 6
+
+/** Words of a link: kind, start, end, start and end of rel (-1: none). */
+export const LINK_WORDS = 5
+/** Meta elements with robots directives that are read; further ones could only repeat them. */
+const ROBOTS_METAS_MAX = 16
+
+export class Notes {
+  linkCount = 0
+  textCount = 0
+  robotsCount = 0
+  headings = 0
+  textLength = 0
+  scriptLength = 0
+  scriptsLoaded = 0
+
+  readonly #attributes: Attributes
+  #wanted: NotesWanted = {}
+  #links: Int32Array = new Int32Array(LINK_WORDS * 512)
+  #texts: Int32Array = new Int32Array(2 * 512)
+  readonly #facts = new Int32Array(2 * factsCount)
+  readonly #robots = new Int32Array(2 * ROBOTS_METAS_MAX)
+  #bodyAt = 0
+  #bodyLinks = 0
+
+  constructor(attributes: Attributes) {
+    this.#attributes = attributes
+  }
+
+  begin(wanted: NotesWanted): void {
+    this.#wanted = wanted
+    this.#facts.fill(-1)
+    this.#bodyAt = this.#bodyLinks = 0
+    this.linkCount = this.textCount = this.robotsCount = 0
+    this.headings = this.textLength = this.scriptLength = this.scriptsLoaded = 0
+  }
+
+  /** `linkCount` links of LINK_WORDS words each; valid until the next document. */
+  get links(): Int32Array {
+    return this.#links
+  }
+
+  /** `textCount` pairs of start and end. */
+  get texts(): Int32Array {
+    return this.#texts
+  }
+
+  /** Where the text of a fact begins; -1: the document has none. */
+  factStart(fact: number): number {
+    return this.#facts[2 * fact]!
+  }
+
+  factEnd(fact: number): number {
+    return this.#facts[2 * fact + 1]!
+  }
+
+  /** Where the content of a robots meta element lies. */
+  robotsStart(index: number): number {
+    return this.#robots[2 * index]!
+  }
+
+  robotsEnd(index: number): number {
+    return this.#robots[2 * index + 1]!
+  }
+
+  /** An element whose attributes were read. */
+  element(name: number, isForeign: boolean): void {
+    const attributes = this.#attributes
+    if (isForeign) {
+      if (name === tag.a) this.#link(kind.a, attributes.has(attribute.href) ? attribute.href : attribute['xlink:href'])
+      return
+    }
+    switch (name) {
+      case tag.a: this.#link(kind.a, attribute.href); return
+      case tag.area: this.#link(kind.area, attribute.href); return
+      case tag.iframe: this.#link(kind.iframe, attribute.src); return
+      case tag.frame: this.#link(kind.frame, attribute.src); return
+      case tag.link: this.#linkElement(); return
+      case tag.meta: this.#meta(); return
+      case tag.base: this.#factOf(facts.base, attribute.href); return
+      case tag.html: this.#factOf(facts.lang, attribute.lang); return
+      case tag.script: this.#script(); return
+      case tag.img: case tag.image: if (this.#wanted.images === true) this.#link(kind.img, attribute.src); return
+      case tag.form: if (this.#wanted.forms === true) this.#form(); return
+      default:
+    }
+  }
+
+  /** The first of a kind counts. */
+  fact(fact: number, start: number, end: number): void {
+    if (this.#facts[2 * fact]! >= 0) return
+    this.#facts[2 * fact] = start
+    this.#facts[2 * fact + 1] = end
+  }
+
+  text(start: number, end: number): void {
+    if (2 * this.textCount === this.#texts.length) this.#texts = grown(this.#texts)
+    this.#texts[2 * this.textCount] = start
+    this.#texts[2 * this.textCount + 1] = end
+    this.textCount += 1
+  }
+
+  /** The body begins at a place. */
+  beginBody(at: number): void {
+    this.#bodyAt = at
+    this.#bodyLinks = this.linkCount
+  }
+
+  /** A frameset has taken the place of the body: what stood in it is gone. */
+  forgetBody(): void {
+    this.linkCount = this.#bodyLinks
+    for (let fact = 0; fact < factsCount; fact += 1) if (this.#facts[2 * fact]! >= this.#bodyAt) this.#facts[2 * fact] = -1
+    this.textLength = this.headings = this.textCount = 0
+  }
+
+  #link(linkKind: number, from: number): void {
+    const attributes = this.#attributes
+    if (!attributes.has(from)) return
+    const at = LINK_WORDS * this.linkCount
+    if (at + LINK_WORDS > this.#links.length) this.#links = grown(this.#links)
+    const links = this.#links
+    const hasRel = attributes.has(attribute.rel)
+    links[at] = linkKind
+    links[at + 1] = attributes.start(from)
+    links[at + 2] = attributes.end(from)
+    links[at + 3] = hasRel ? attributes.start(attribute.rel) : -1
+    links[at + 4] = hasRel ? attributes.end(attribute.rel) : -1
+    this.linkCount += 1
+  }
+
+  #linkElement(): void {
+    const attributes = this.#attributes
+    if (!attributes.has(attribute.rel)) return
+    if (attributes.hasWord(attribute.rel, 'canonical')) this.#factOf(facts.canonical, attribute.href)
+    const isFollowed = ['alternate', 'next', 'prev'].some((word) => attributes.hasWord(attribute.rel, word))
+    if (isFollowed && !attributes.hasWord(attribute.rel, 'stylesheet')) this.#link(kind.link, attribute.href)
+  }
+
+  #meta(): void {
+    const attributes = this.#attributes
+    if (!attributes.has(attribute.content)) return
+    if (attributes.isTrimmed(attribute['http-equiv'], 'refresh')) this.#link(kind.meta, attribute.content)
+    if (attributes.isTrimmed(attribute.name, 'robots')) this.#noteRobots()
+    else if (attributes.isTrimmed(attribute.name, 'description')) this.#factOf(facts.description, attribute.content)
+    else if (attributes.isTrimmed(attribute.name, 'generator')) this.#factOf(facts.generator, attribute.content)
+  }
+
+  #noteRobots(): void {
+    if (this.robotsCount === ROBOTS_METAS_MAX) return
+    this.#robots[2 * this.robotsCount] = this.#attributes.start(attribute.content)
+    this.#robots[2 * this.robotsCount + 1] = this.#attributes.end(attribute.content)
+    this.robotsCount += 1
+  }
+
+  #script(): void {
+    if (!this.#attributes.has(attribute.src)) return
+    this.scriptsLoaded += 1
+    if (this.#wanted.scripts === true) this.#link(kind.script, attribute.src)
+  }
+
+  #form(): void {
+    if (!this.#attributes.has(attribute.method) || this.#attributes.is(attribute.method, 'get')) this.#link(kind.form, attribute.action)
+  }
+
+  #factOf(fact: number, from: number): void {
+    if (this.#attributes.has(from)) this.fact(fact, this.#attributes.start(from), this.#attributes.end(from))
+  }
+}
+
+function grown(words: Int32Array): Int32Array {
+  const larger = new Int32Array(2 * words.length)
+  larger.set(words)
+  return larger
+}
