@@ -7,10 +7,15 @@
  * What is left out, because it changes no answer: the tree itself, the list of active formatting elements (clones of an
  * anchor are not counted again), foster parenting, quirks mode, and the modes before the head and after the body.
  */
-import { bitsOf, is, KNOWN_MAX, NAME_MASK, tag } from './names.ts'
-import { FOREIGN_MIN, HTML_POINT, MATHML, SVG, TEXT_POINT } from './open-elements.ts'
-import { came, isPlain, isTablePart, modes } from './tree-body.ts'
+import * as names from './names.ts'
+import * as openElements from './open-elements.ts'
+import * as treeBody from './tree-body.ts'
 import { TreeTables } from './tree-tables.ts'
+
+// Constants of this module, which V8 folds; imported ones it would load at every use (a fifth of the time of a scan).
+const { bitsOf, is, KNOWN_MAX, NAME_MASK, tag } = names
+const { FOREIGN_MIN, HTML_POINT, MATHML, SVG, TEXT_POINT } = openElements
+const { came, isPlain, isTablePart, modes } = treeBody
 
 const CONTENT = came.rcdata | came.rawText | came.script | came.plaintext
 
