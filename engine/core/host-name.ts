@@ -3,15 +3,15 @@
  * knows it. Leaf module.
  */
 import { SluiceError } from './errors.ts'
-import { hostOf, parseFetchUrl } from './url-key.ts'
+import { fetchUrl, hostOfUrl } from './fetch-url.ts'
 
 /** Throws `usage`. */
 export function hostNameOf(given: unknown): string {
   const text = typeof given === 'string' ? given.trim() : ''
   const isUrl = /^https?:\/\//i.test(text)
-  const url = parseFetchUrl(isUrl ? text : `http://${text}/`)
+  const url = fetchUrl(isUrl ? text : `http://${text}/`)
   // A path, a port or a user in what should be a name alone is a mistake rather than a host.
   const isName = isUrl || /^(?:\[[^\]]+\]|[^/?#@:\s\\]+)$/.test(text)
   if (url === undefined || !isName) throw new SluiceError('usage', `HOST: expected a host name such as example.com, given ${JSON.stringify(given ?? '')}`)
-  return hostOf(url)
+  return hostOfUrl(url)
 }

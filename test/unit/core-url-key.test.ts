@@ -1,13 +1,11 @@
-import { existsSync, readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { limits } from '../../engine/core/limits.ts'
-import { contentHashOf, fingerprintOf, hostHashOf, hostOf, parseFetchUrl, urlKey } from '../../engine/core/url-key.ts'
-import { corpusPath } from '../support/corpus.ts'
+import { fetchUrl, hostOfUrl } from '../../engine/core/fetch-url.ts'
+import { contentHashOf, dedupeRules, fingerprintOf, hostHashOf, keyOf as keyBy, keyPolicyOf, plainKeys, twinHostOf, type DedupeRule } from '../../engine/core/url-key.ts'
 
-function keyOf(text: string): string | undefined {
-  const url = parseFetchUrl(text)
-  return url === undefined ? undefined : urlKey(url)
+function keyOf(text: string, ...rules: DedupeRule[]): string | undefined {
+  const url = fetchUrl(text)
+  return url === undefined ? undefined : keyBy(url, keyPolicyOf(rules))
 }
 
 test.each([
@@ -18,6 +16,7 @@ test.each([
   ['escapes in lower case', 'http://a.test/%c3%a9?x=%2f', 'http://a.test/%C3%A9?x=%2F'],
   ['dot segments, also escaped ones', 'http://a.test/x/%2e%2E/./y/.%2e/z', 'http://a.test/z'],
   ['a trailing dot of the name', 'http://a.test./x', 'http://a.test/x'],
+  ['a trailing dot before a port', 'http://a.test.:81/x', 'http://a.test:81/x'],
   ['a fragment, also an empty one', 'http://a.test/x#top', 'http://a.test/x#'],
   ['an empty query', 'http://a.test/x?', 'http://a.test/x'],
   ['user information', 'http://me:secret@a.test/x', 'http://a.test/x'],
@@ -53,68 +52,97 @@ test.each([
   expect(keyOf(one)).not.toBe(keyOf(other))
 })
 
-test.each([
-  'ftp://a.test/', 'mailto:me@a.test', 'javascript:alert(1)', 'data:text/html,x', 'file:///etc/passwd', '', '   ', 'a.test', '//a.test/', 'http://', 'http:///',
-  'http://a b/', 'http://[::1', 'http://a.test:99999/', 'http://./', 'http://../', 'http://.a.test/', 'http://a..test/', 'http://a.test../', 'http://1.2.3.4../', 'http://%2e/',
-  `http://a.test/${'x'.repeat(limits.urlBytesMax)}`, `http://a.test/${'x/../'.repeat(limits.urlBytesMax / 4)}`, `http://a.test/${'é'.repeat(limits.urlBytesMax / 4)}`,
-])('%j is no URL to fetch', (text) => {
-  expect(parseFetchUrl(text)).toBeUndefined()
-})
-
-test('a URL of the greatest length is taken, and one that is longer once written out is not', () => {
-  const stem = 'http://a.test/'
-  expect(parseFetchUrl(stem + 'x'.repeat(limits.urlBytesMax - stem.length))).toBeDefined()
-  expect(parseFetchUrl(`x${'y'.repeat(limits.urlBytesMax - stem.length)}`, stem)).toBeUndefined()
-})
-
-test('credentials in a link are neither fetched nor kept', () => {
-  for (const text of ['https://me:secret@a.test/x', 'https://me@a.test/x', 'https://:secret@a.test/x', 'https://good.test:x@a.test/x']) {
-    expect(parseFetchUrl(text)!.href).toBe('https://a.test/x')
-  }
-  expect(parseFetchUrl('/y', 'https://me:secret@a.test/x')!.href).toBe('https://a.test/y')
-})
-
-test('the URL to fetch is as the author wrote it, but for its fragment', () => {
-  expect(parseFetchUrl('http://a.test/%7euser/%c3?b=1&a=%2f#part')!.href).toBe('http://a.test/%7euser/%c3?b=1&a=%2f')
-})
-
 test('a lone surrogate and a NUL are escaped as browsers do', () => {
   expect(keyOf('http://a.test/\ud800')).toBe('http://a.test/%EF%BF%BD')
   // At its end a NUL is trimmed with the white space, so one letter follows.
   expect(keyOf('http://a.test/\0?\0x')).toBe('http://a.test/%00?%00x')
 })
 
-test('a host is its name without a trailing dot', () => {
-  expect(hostOf(parseFetchUrl('http://A.test.:8080/')!)).toBe('a.test')
-  expect(hostOf(parseFetchUrl('http://[::1]:8080/')!)).toBe('[::1]')
+test('where nothing is to change the key is the URL itself', () => {
+  for (const url of ['http://a.test/', 'https://www.a.test:81/x/;y/~z?b&a=%C3%A9%2F', 'http://a.test/??', 'http://a.test/x.:y?.:']) expect(keyBy(url, plainKeys)).toBe(url)
 })
 
-test('the key of a key is the key, whatever the URL', () => {
+test('every escape is decoded where its character is unreserved, and in capitals otherwise', () => {
+  for (let code = 0; code < 256; code += 1) {
+    const escape = `%${code.toString(16).padStart(2, '0')}`
+    const character = String.fromCharCode(code)
+    const wanted = /[A-Za-z0-9\-._~]/.test(character) ? character : escape.toUpperCase()
+    for (const written of [escape, escape.toUpperCase()]) expect(keyBy(`http://a.test/x${written}?${written}`, plainKeys)).toBe(`http://a.test/x${wanted}?${wanted}`)
+  }
+})
+
+test.each<[DedupeRule, string, string, string]>([
+  ['tracking', 'what analytics append', 'http://a.test/x?utm_source=a&id=1&UTM_New=2&_ga=3', 'http://a.test/x?id=1'],
+  ['tracking', 'identifiers of a click, an empty one too', 'http://a.test/x?gclid=1&fbclid&msclkid=&yclid=2', 'http://a.test/x'],
+  ['tracking', 'an escaped name', 'http://a.test/x?%75tm_source=1', 'http://a.test/x'],
+  ['tracking', 'beside a stray percent sign', 'http://a.test/?utm_source=%&b=%41', 'http://a.test/?b=A'],
+  ['session', "Java's identifier in the path", 'http://a.test/x;jsessionid=0A1/y;v=1;JSESSIONID=2;w?b=1', 'http://a.test/x/y;v=1;w?b=1'],
+  ['session', 'an identifier in a path without query', 'http://a.test/x;jsessionid=0A1', 'http://a.test/x'],
+  ['session', "PHP's, ColdFusion's and ASP's", 'http://a.test/?PHPSESSID=x&a=1&CFID=1&CFTOKEN=2&ASPSESSIONIDQABCDEFG=z', 'http://a.test/?a=1'],
+  ['session', 'a long hexadecimal sid', `http://a.test/?a=1&sid=${'0aF'.repeat(6)}`, 'http://a.test/?a=1'],
+  ['order', 'the order of parameters', 'http://a.test/?b=1&c&a=1&B', 'http://a.test/?B&a=1&b=1&c'],
+  ['slash', 'a slash at the end', 'http://a.test/x/', 'http://a.test/x'],
+  ['slash', 'a slash before the query', 'http://a.test/x/?', 'http://a.test/x'],
+  ['www', 'the label www', 'http://www.a.test:81/x', 'http://a.test:81/x'],
+  ['www', 'the label www and a trailing dot', 'http://www.a.test./', 'http://a.test/'],
+])('%s: %s does not count, and counts without the rule', (rule, _, one, other) => {
+  expect(keyOf(one, rule)).toBe(other)
+  expect(keyOf(other, rule)).toBe(other)
+  const others = dedupeRules.filter((name) => name !== rule)
+  expect(keyOf(one)).not.toBe(keyOf(other))
+  expect(keyOf(one, ...others)).not.toBe(keyOf(other, ...others))
+  expect(keyOf(one, ...dedupeRules)).toBe(keyOf(other, ...dedupeRules))
+})
+
+test.each<[DedupeRule, string]>([
+  ['tracking', 'http://a.test/utm_source=1?xutm_source=1&ref=2&source=3&gclids=4'], ['tracking', 'http://a.test/?a=utm_source&b=gclid&&='],
+  ['session', 'http://a.test/?sid=12&sessionid=abc&sid=programming-basics-0123456789&q=phpsessid'], ['session', 'http://a.test/xjsessionid=1;jsession=2?a;jsessionid=1'],
+  ['session', 'http://a.test/x/.;jsessionid=1/y'], ['session', 'http://a.test/..;jsessionid=1'],
+  ['order', 'http://a.test/?a=2&a=1&b'], ['slash', 'http://a.test/'], ['slash', 'http://a.test/x//'], ['slash', 'http://a.test/x?/'],
+  ['www', 'http://www.test/'], ['www', 'http://www.www.a.test/'], ['www', 'http://www2.a.test/'], ['www', 'http://a.test//www.b.test'], ['www', 'http://awww.test/'],
+])('%s leaves %s as it is', (rule, url) => {
+  expect(keyOf(url, rule)).toBe(url)
+})
+
+test('rules that take away what stood between leave no further work', () => {
+  expect(keyOf('http://www.a.test./x/;jsessionid=1?utm_source=1&sid=0123456789abcdef', ...dedupeRules)).toBe('http://a.test/x')
+  expect(keyOf('http://a.test/?&utm_source=1&', 'tracking')).toBe('http://a.test/?&')
+  expect(keyOf('http://a.test/?&utm_source=1', 'tracking')).toBe('http://a.test/')
+})
+
+test('a key of a key is the key and a URL that is left as it is, by any rules, and never longer than its URL', () => {
   const piece = fc.oneof(
-    fc.constantFrom('%', '%2', '%25', '%2e', '%2E', '%41', '%c3', '/', '//', '.', '..', '?', '&', '=', '+', '~', 'a', 'B', '#', ';', '\\', '|', '%32', '%65', ' ', 'é', '\u0000', '\ud800'),
+    fc.constantFrom('%', '%2', '%25', '%2e', '%2E', '%41', '%c3', '/', '//', '.', '..', '?', '&', '=', '+', '~', 'a', 'B', '#', ';', '\\', '|', '%32', '%65', '%3', ' ', 'é', '\u0000', '\ud800'),
+    fc.constantFrom('utm_x=1', '&utm_source', '?gclid=%', '&%75tm_a=b', ';jsessionid=1', ';JSessionID=%', ';%6asessionid=2', '/.;jsessionid=', '&phpsessid=z', '&sid=0123456789abcdef', '&b=2&a=1', '&a', 'a/', '/?'),
     fc.string({ maxLength: 3 }),
   )
-  fc.assert(fc.property(fc.array(piece, { maxLength: 12 }), fc.constantFrom('a.test', 'A.test.', '[::1]', 'bücher.test:81', 'u:p@1.2.3.4.'), (pieces, host) => {
-    const key = keyOf(`http://${host}/${pieces.join('')}`)
-    if (key === undefined) return
-    expect(keyOf(key)).toBe(key)
-  }), { numRuns: 3_000 })
+  const host = fc.constantFrom('a.test', 'A.test.', '[::1]', 'bücher.test:81', 'u:p@1.2.3.4.', 'www.a.test', 'www.www.a.test', 'www.test.:8080', 'www.xn--bcher-kva.test')
+  fc.assert(fc.property(fc.array(piece, { maxLength: 12 }), host, fc.subarray([...dedupeRules]), (pieces, host, rules) => {
+    const url = fetchUrl(`http://${host}/${pieces.join('')}`)
+    if (url === undefined) return
+    const policy = keyPolicyOf(rules)
+    const key = keyBy(url, policy)
+    expect(keyBy(key, policy)).toBe(key)
+    expect(fetchUrl(key)).toBe(key)
+    expect(key.length).toBeLessThanOrEqual(url.length)
+  }), { numRuns: 20_000 })
 })
 
-const corpus = corpusPath('url/urltestdata.json')
-
-test.skipIf(!existsSync(corpus))(`the key of a key is the key over the URL standard's own cases (${existsSync(corpus) ? corpus : `skipped: no ${corpus}`})`, () => {
-  const cases = (JSON.parse(readFileSync(corpus, 'utf8')) as unknown[]).filter((one): one is { input: string; base: string | null; failure?: true } => typeof one === 'object')
-  let keys = 0
-  for (const { input, base, failure } of cases) {
-    const url = parseFetchUrl(input, base ?? undefined)
-    if (failure === true) expect(url, input).toBeUndefined()
-    if (url === undefined) continue
-    keys += 1
-    expect([url.username, url.password, url.hash, url.href.endsWith('#')], url.href).toEqual(['', '', '', false])
-    expect(keyOf(urlKey(url)), input).toBe(urlKey(url))
+test('two hosts are twins exactly when the rule www gives their URLs one key', () => {
+  const names = ['a.test', 'www.a.test', 'www.www.a.test', 'test', 'www.test', 'www.www.test', '[::1]', 'www', 'b.a.test', 'www.b.a.test', 'wwww.a.test']
+  for (const one of names) {
+    for (const other of names) {
+      const [keyOfOne, keyOfOther] = [one, other].map((host) => keyBy(`http://${host}/x`, keyPolicyOf(['www'])))
+      expect(twinHostOf(one) === other, `${one} ${other}`).toBe(one !== other && keyOfOne === keyOfOther)
+    }
   }
-  expect(keys).toBeGreaterThan(100)
+  expect(hostOfUrl(keyOf('http://www.a.test:81/', 'www')!)).toBe('a.test')
+})
+
+test('a policy is frozen, and plain when no rule is chosen', () => {
+  expect(plainKeys).toEqual({ tracking: false, session: false, order: false, slash: false, www: false, isPlain: true })
+  expect(keyPolicyOf(['www', 'www'])).toEqual({ ...plainKeys, www: true, isPlain: false })
+  expect(Object.isFrozen(plainKeys)).toBe(true)
 })
 
 test('hashes have their lengths and are the beginning of SHA-256', () => {
