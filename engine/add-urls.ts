@@ -6,10 +6,11 @@ import type { AddResult, RejectedUrl } from './core/api-types.ts'
 import type { CommitLoop } from './commit-loop.ts'
 import { registrableDomainOf } from './core/domain.ts'
 import { SluiceError } from './core/errors.ts'
+import { fetchUrl, hostOfUrl } from './core/fetch-url.ts'
 import { limits } from './core/limits.ts'
 import type { Scope } from './core/options.ts'
 import type { NewUrl } from './core/types.ts'
-import { fingerprintOf, hostOf, parseFetchUrl, urlKey } from './core/url-key.ts'
+import { fingerprintOf, keyOf, type KeyPolicy } from './core/url-key.ts'
 
 const REJECTIONS_KEPT_MAX = 100
 
@@ -19,6 +20,7 @@ export type SeedSource = string | URL | Iterable<string | URL> | AsyncIterable<s
 export interface AddTarget {
   readonly add: CommitLoop['add']
   readonly scope: Scope
+  readonly keyPolicy: KeyPolicy
   /** The workers' filter; filled before the commit, so that no link of a seed's page is missed. */
   readonly scopeTable: { add(name: string): void }
 }
@@ -44,7 +46,7 @@ export async function addUrls(target: AddTarget, urls: SeedSource): Promise<AddR
   }
   for await (const given of source) {
     const text = given instanceof URL ? given.href : given
-    const seed = seedOf(text)
+    const seed = seedOf(text, target.keyPolicy)
     if (seed === undefined) {
       result.rejected += 1
       if (result.rejections.length < REJECTIONS_KEPT_MAX) result.rejections.push(rejectionOf(text))
@@ -63,10 +65,10 @@ function sourceOf(urls: SeedSource): Iterable<string | URL> | AsyncIterable<stri
   throw new SluiceError('bad_option', `add: expected a URL or an iterable of URLs, given ${typeof urls} ${String(urls)}`)
 }
 
-function seedOf(text: string): NewUrl | undefined {
-  const url = typeof text === 'string' ? parseFetchUrl(text.trim()) : undefined
+function seedOf(text: string, keyPolicy: KeyPolicy): NewUrl | undefined {
+  const url = typeof text === 'string' ? fetchUrl(text.trim()) : undefined
   if (url === undefined) return undefined
-  return { url: url.href, host: hostOf(url), fingerprint: fingerprintOf(urlKey(url)), depth: 0, priority: 0 }
+  return { url, host: hostOfUrl(url), fingerprint: fingerprintOf(keyOf(url, keyPolicy)), depth: 0, priority: 0 }
 }
 
 function rejectionOf(text: unknown): RejectedUrl {

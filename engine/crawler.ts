@@ -82,12 +82,12 @@ export class Crawler {
    */
   async add(urls: SeedSource): Promise<AddResult> {
     this.#checkOpen()
-    const { parts, scopeTable } = this.#stages
+    const { parts, scopeTable, keyPolicy } = this.#stages
     const add: AddTarget['add'] = (batch, scope) => {
       this.#checkOpen()
       return parts.commits.add(batch, scope)
     }
-    return addUrls({ add, scope: parts.options.scope, scopeTable }, urls)
+    return addUrls({ add, scope: parts.options.scope, scopeTable, keyPolicy }, urls)
   }
 
   /**

@@ -19,8 +19,9 @@ import { CommitLoop } from './commit-loop.ts'
 import { systemClock } from './core/clock.ts'
 import { SluiceError } from './core/errors.ts'
 import { limits } from './core/limits.ts'
-import { resolveCrawlOptions, storedOptions, type CrawlOptions, type CrawlOptionsGiven } from './core/options.ts'
+import { crawlOptions, resolveCrawlOptions, storedOptions, type CrawlOptions, type CrawlOptionsGiven } from './core/options.ts'
 import { registrableDomainOf } from './core/domain.ts'
+import { keyPolicyOf, twinHostOf, type KeyPolicy } from './core/url-key.ts'
 import type { CrawlParts } from './crawl-parts.ts'
 import { Events } from './events.ts'
 import { createAddressGuard } from './fetch/address-guard.ts'
@@ -44,6 +45,7 @@ export interface OpenedStages {
   readonly parts: CrawlParts
   readonly events: Events
   readonly scopeTable: ScopeTable
+  readonly keyPolicy: KeyPolicy
   readonly isContinued: boolean
   readonly changedOptions: readonly string[]
   onControl(handler: (request: unknown) => Promise<object>): void
@@ -83,6 +85,8 @@ async function openAll(given: CrawlOptionsGiven, on: StageEvents, closers: Close
   const before = store.options()
   const options = resolveCrawlOptions(given, before)
   store.setScope(options.scope, registrableDomainOf)
+  const keyPolicy = keyPolicyOf(options.dedupe)
+  if (keyPolicy.www) store.setTwins(twinHostOf)
 
   const [clock, events] = [systemClock, new Events(dir)]
   const scopeTable = ScopeTable.create(limits.scopeNamesMax)
@@ -114,7 +118,7 @@ async function openAll(given: CrawlOptionsGiven, on: StageEvents, closers: Close
   await store.saveOptions(storedOptions(options))
   return {
     parts: { store, scheduler, fetcher, robots, pool, commits, clock, options, events },
-    events, scopeTable, isContinued: Object.keys(before).length > 0,
+    events, scopeTable, keyPolicy, isContinued: Object.keys(before).length > 0,
     changedOptions: changesOf(before, options),
     onControl: (handler) => lock.onRequest(handler),
     close: () => closers.close(),
@@ -164,9 +168,12 @@ function unitsBy(options: CrawlOptions, resolver: Resolver): (host: string) => s
 }
 
 function changesOf(before: Readonly<Record<string, unknown>>, options: CrawlOptions): readonly string[] {
-  return Object.entries(storedOptions(options))
-    .filter(([name]) => Object.keys(before).length > 0 && textOf(before[name]) !== textOf(options[name as keyof CrawlOptions]))
-    .map(([name, value]) => `${name}: ${textOf(before[name])} -> ${textOf(value)}`)
+  if (Object.keys(before).length === 0) return []
+  return Object.entries(storedOptions(options)).flatMap(([name, value]) => {
+    // A crawl that was made before there was such an option went by what is now its default.
+    const [was, is] = [before[name] ?? crawlOptions[name as keyof CrawlOptions].default, value].map(textOf)
+    return was === is ? [] : [`${name}: ${was} -> ${is}`]
+  })
 }
 
 function textOf(value: unknown): string {

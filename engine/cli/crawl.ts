@@ -7,8 +7,8 @@ import path from 'node:path'
 import type { AddResult } from '../core/api-types.ts'
 import { systemClock } from '../core/clock.ts'
 import { errorCodes, SluiceError } from '../core/errors.ts'
+import { fetchUrl, hostOfUrl } from '../core/fetch-url.ts'
 import { resolveCrawlOptions, type CrawlOptionsGiven, type RunLimitsGiven } from '../core/options.ts'
-import { parseFetchUrl } from '../core/url-key.ts'
 import { startEngineProcess } from './engine-process.ts'
 import type { OpenedMessage, StartMessage, ToParent } from './messages.ts'
 import { Reporter, type ProgressMode } from './reporter.ts'
@@ -127,13 +127,13 @@ function supervisorOf(command: CrawlCommand, { dir, seeds, reporter, watch }: Wi
 function checkSeeds({ urls, seedsFile }: CrawlCommand, dir: string): void {
   if (seedsFile !== undefined || fs.existsSync(path.join(dir, 'store'))) return
   if (urls.length === 0) throw new SluiceError('usage', `nothing to crawl: give URLs or --seeds FILE, or --dir with a directory that holds a crawl (${dir} does not)`)
-  if (urls.some((url) => parseFetchUrl(url.trim()) !== undefined)) return
+  if (urls.some((url) => fetchUrl(url.trim()) !== undefined)) return
   throw new SluiceError('bad_url', `URL: expected an http or https URL, given ${JSON.stringify(urls[0])}${suggestion(urls[0]!)}`)
 }
 
 function suggestion(text: string): string {
-  const url = parseFetchUrl(`https://${text.trim()}`)
-  return !text.includes('://') && url !== undefined && url.hostname.includes('.') ? ` (did you mean ${url.href}?)` : ''
+  const url = fetchUrl(`https://${text.trim()}`)
+  return !text.includes('://') && url !== undefined && hostOfUrl(url).includes('.') ? ` (did you mean ${url}?)` : ''
 }
 
 interface Conclusion {

@@ -25,7 +25,7 @@ export interface FetchedDocument {
 
 export type DocumentResult = { readonly ok: true; readonly document: FetchedDocument } | { readonly ok: false; readonly code: string; readonly message: string }
 
-/** Fetches `url`, which `parseFetchUrl` accepted. A failure of the network is a value; throws for bad options. */
+/** Fetches `url`, which `fetchUrl` gave. A failure of the network is a value; throws for bad options. */
 export async function fetchDocument(url: string, given: CrawlOptionsGiven): Promise<DocumentResult> {
   const options = resolveCrawlOptions(given)
   const fetcher = new Fetcher({

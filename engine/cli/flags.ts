@@ -27,7 +27,7 @@ const tables = { ...crawlOptions, ...runOptions }
 
 /** The compiler asks for a line here for each new option. */
 const groupOf: Readonly<Record<keyof typeof tables, FlagGroup>> = {
-  scope: 'What to crawl:', include: 'What to crawl:', exclude: 'What to crawl:',
+  scope: 'What to crawl:', include: 'What to crawl:', exclude: 'What to crawl:', dedupe: 'What to crawl:',
   maxPages: 'Limits:', maxTimeMs: 'Limits:', maxBytes: 'Limits:', maxDepth: 'Limits:', maxBodyBytes: 'Limits:', tailMs: 'Limits:',
   userAgent: 'Politeness:', politeness: 'Politeness:', delayMs: 'Politeness:', concurrency: 'Politeness:', retries: 'Politeness:',
   timeoutMs: 'Network:', connections: 'Network:', allowAddress: 'Network:', resolve: 'Network:', ca: 'Network:', insecure: 'Network:',
@@ -61,8 +61,8 @@ function tableFlags(): Flag[] {
   return flags
 }
 
-// A text is not always any text: these three are what a user would call them.
-const textMetavars: Readonly<Partial<Record<keyof typeof tables, string>>> = { dir: 'DIR', ca: 'FILE', extract: 'MODULE', resolve: 'HOST=IP|@FILE' }
+// A text is not always any text: these are what a user would call them. The rules are in the help.
+const textMetavars: Readonly<Partial<Record<keyof typeof tables, string>>> = { dir: 'DIR', ca: 'FILE', extract: 'MODULE', resolve: 'HOST=IP|@FILE', dedupe: 'RULES' }
 
 function metavarOf(name: keyof typeof tables, spec: OptionSpec<unknown>): string {
   return textMetavars[name] ?? metavar(spec)

@@ -2,17 +2,33 @@
  * `sluice inspect url`: how the crawl reads a URL. Uses the engine's own functions and adds nothing to them.
  */
 import { registrableDomainOf } from '../core/domain.ts'
+import { SluiceError } from '../core/errors.ts'
+import { fetchUrl, hostOfUrl, makeBase } from '../core/fetch-url.ts'
 import { limits } from '../core/limits.ts'
-import { hostOf, parseFetchUrl, urlKey } from '../core/url-key.ts'
+import { resolveCrawlOptions, type CrawlOptionsGiven } from '../core/options.ts'
+import { keyOf, keyPolicyOf, type KeyPolicy } from '../core/url-key.ts'
 import type { Answer } from './batch.ts'
 
-/** `{url, key, host, domain}` or `{error}`; takes `{url, base?}`. */
-export function inspectUrl({ url: given, base }: Answer): Answer {
+/** `{url, key, host, domain}` or `{error}`; takes `{url, base?, dedupe?}`, the last as the option of that name. */
+export function inspectUrl({ url: given, base: givenBase, dedupe }: Answer): Answer {
   if (typeof given !== 'string') return { error: 'expected a text as url' }
-  if (base !== undefined && typeof base !== 'string') return { error: 'expected a text as base' }
-  if (base !== undefined && parseFetchUrl(base) === undefined) return { error: `the base is not an http or https URL: ${base.slice(0, 200)}` }
-  const url = parseFetchUrl(given.trim(), base)
+  if (givenBase !== undefined && typeof givenBase !== 'string') return { error: 'expected a text as base' }
+  const base = givenBase === undefined ? undefined : makeBase(givenBase)
+  if (givenBase !== undefined && base === undefined) return { error: `the base is not an http or https URL: ${givenBase.slice(0, 200)}` }
+  const policy = policyOf(dedupe)
+  if (typeof policy === 'string') return { error: policy }
+  const url = fetchUrl(given.trim(), base)
   if (url === undefined) return { error: given.length > limits.urlBytesMax ? `longer than ${limits.urlBytesMax} bytes` : `not an http or https URL: ${given.slice(0, 200)}` }
-  const host = hostOf(url)
-  return { url: url.href, key: urlKey(url), host, domain: registrableDomainOf(host) }
+  const host = hostOfUrl(url)
+  return { url, key: keyOf(url, policy), host, domain: registrableDomainOf(host) }
+}
+
+/** The policy, or what is wrong with what was given. */
+function policyOf(dedupe: unknown): KeyPolicy | string {
+  try {
+    return keyPolicyOf(resolveCrawlOptions({ dedupe } as CrawlOptionsGiven).dedupe)
+  } catch (error) {
+    if (error instanceof SluiceError) return error.message
+    throw error
+  }
 }

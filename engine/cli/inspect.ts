@@ -5,8 +5,8 @@
 import { once } from 'node:events'
 import type { Readable } from 'node:stream'
 import { SluiceError } from '../core/errors.ts'
+import { fetchUrl } from '../core/fetch-url.ts'
 import type { CrawlOptionsGiven } from '../core/options.ts'
-import { parseFetchUrl } from '../core/url-key.ts'
 import { answerLines, writeOut, type Answer } from './batch.ts'
 import { fetchDocument } from './fetch-document.ts'
 import { checkedBase, documentOf, inspectDocument } from './inspect-page.ts'
@@ -16,6 +16,8 @@ import { errorLine } from './lines.ts'
 export interface InspectOptions {
   readonly base?: string
   readonly contentType?: string
+  /** Rules of the key, with commas. */
+  readonly dedupe?: string
   readonly json: boolean
   readonly batch: boolean
   /** For a document that is fetched. */
@@ -28,7 +30,8 @@ const exitUsage = 2
 export async function runInspectUrl(url: string | undefined, options: InspectOptions): Promise<number> {
   if (options.batch) return answerBatch(inspectUrl)
   if (url === undefined) throw new SluiceError('usage', 'URL: expected a URL, given nothing')
-  const answer = inspectUrl({ url, ...(options.base !== undefined && { base: options.base }) })
+  const { base, dedupe } = options
+  const answer = inspectUrl({ url, ...(base !== undefined && { base }), ...(dedupe !== undefined && { dedupe }) })
   if (options.json) await writeOut(`${JSON.stringify(answer)}\n`)
   if (answer['error'] === undefined) {
     if (!options.json) await writeOut(textOf(answer))
@@ -43,8 +46,8 @@ export async function runInspectPage(source: string | undefined, options: Inspec
   if (options.batch) return answerBatch(async (args) => inspectDocument(documentOf(args)))
   if (source === undefined) throw new SluiceError('usage', 'FILE|URL: expected a file, a URL, or - for standard input, given nothing')
   const given = { ...(options.base !== undefined && { base: options.base }), ...(options.contentType !== undefined && { contentType: options.contentType }) }
-  const url = /^https?:\/\//i.test(source) ? parseFetchUrl(source) : undefined
-  if (url !== undefined) return inspectFetched(url.href, options)
+  const url = /^https?:\/\//i.test(source) ? fetchUrl(source) : undefined
+  if (url !== undefined) return inspectFetched(url, options)
   const document = source === '-' ? documentOf({ base64: await readAll(process.stdin), ...given }) : documentOf({ file: source, ...given })
   await write(await inspectDocument(document), options.json)
   return 0

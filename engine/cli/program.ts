@@ -122,15 +122,15 @@ function addInspect(program: Command, run: Run): void {
   for (const flag of crawlFlags) if (networkFlags.some((name) => flag.flags.split(' ')[0] === name)) page.addOption(optionOf(flag).helpGroup('For a URL:'))
   page.action(run(async (options, [source]) => (await import('./inspect.ts')).runInspectPage(source, inspectOptions(options))))
   inspect.command('url').argument('[URL]').usage('URL [OPTIONS]').description('resolved URL, canonical key, host and registrable domain')
-    .option('--base <URL>', 'what a relative URL is relative to').option('--json', 'as one JSON object')
-    .option('--batch', 'read {url, base} a line on standard input, answer each in a line')
+    .option('--base <URL>', 'what a relative URL is relative to').option('--dedupe <RULES>', 'make the key by these rules, as crawl does').option('--json', 'as one JSON object')
+    .option('--batch', 'read {url, base, dedupe} a line on standard input, answer each in a line')
     .action(run(async (options, [url]) => (await import('./inspect.ts')).runInspectUrl(url, inspectOptions(options))))
 }
 
-function inspectOptions({ base, contentType, json, batch, ...network }: OptionValues): import('./inspect.ts').InspectOptions {
+function inspectOptions({ base, contentType, dedupe, json, batch, ...network }: OptionValues): import('./inspect.ts').InspectOptions {
   return {
     json: json === true, batch: batch === true, network: optionsOfFlags(network).crawl,
-    ...(base !== undefined && { base }), ...(contentType !== undefined && { contentType }),
+    ...(base !== undefined && { base }), ...(contentType !== undefined && { contentType }), ...(dedupe !== undefined && { dedupe }),
   }
 }
 

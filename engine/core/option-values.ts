@@ -13,6 +13,7 @@ export type OptionType =
 
 interface ValueSpec {
   readonly type: OptionType
+  /** Of numbers the least; of choices how many there must be at least, 1 unless it says 0. */
   readonly min?: number
   readonly max?: number
   readonly choices?: readonly string[]
@@ -151,7 +152,7 @@ export function parseValue(name: string, spec: ValueSpec, given: unknown): unkno
     case 'choice': return (spec.choices ?? []).includes(given as string) ? given : refuse(name, spec, given)
     case 'choices': {
       const items = typeof given === 'string' ? given.split(',') : given
-      if (Array.isArray(items) && items.length === 0) refuse(name, spec, given)
+      if (Array.isArray(items) && items.length < (spec.min ?? 1)) refuse(name, spec, given)
       return parseList(name, spec, items, (item) => (spec.choices ?? []).includes(item))
     }
     case 'patterns': return parseList(name, spec, given, isPattern)

@@ -6,6 +6,7 @@
 import { limits } from './limits.ts'
 import { parseValue, type OptionType } from './option-values.ts'
 import { SluiceError } from './errors.ts'
+import { dedupeRules, type DedupeRule } from './url-key.ts'
 
 export interface OptionSpec<T> {
   readonly type: OptionType
@@ -38,6 +39,7 @@ export const crawlOptions = {
   include: option<readonly string[]>({ type: 'patterns', default: [], flag: '--include', stored: true, help: 'follow only links that match this regular expression; repeatable, one match is enough' }),
   exclude: option<readonly string[]>({ type: 'patterns', default: [], flag: '--exclude', stored: true, help: 'never follow links that match this regular expression; repeatable' }),
   maxDepth: option<number>({ type: 'integer', min: 0, max: limits.depthMax, default: limits.depthMax, flag: '--max-depth', stored: true, help: 'follow links this many steps from a seed' }),
+  dedupe: option<readonly DedupeRule[]>({ type: 'choices', choices: dedupeRules, min: 0, default: [], flag: '--dedupe', stored: true, help: `also take for one URL those that differ only in these, with commas: ${dedupeRules.join(', ')}` }),
   userAgent: option<string>({ type: 'header', default: 'Sluice/0.1 (+https://www.npmjs.com/package/sluice)', flag: '--user-agent', stored: true, help: 'name sent with every request and looked for in robots.txt; a contact address is expected' }),
   politeness: option<Politeness>({ type: 'choice', choices: ['host', 'domain', 'ip'], default: 'host', flag: '--politeness', stored: true, help: 'what the delay is counted for' }),
   delayMs: option<number>({ type: 'duration', min: 0, max: 3_600_000, default: 1_000, flag: '--delay', stored: true, help: 'least time between two starts on one host, domain or address' }),

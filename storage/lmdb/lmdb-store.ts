@@ -124,6 +124,7 @@ export class LmdbStore implements Store {
   readonly #cursors = new Cursors()
   #state: StoredState
   #scope: { mode: ScopeMode; domainOf: (host: string) => string } = { mode: 'any', domainOf: (host) => host }
+  #twinOf: ((host: string) => string | undefined) | undefined
   #committing: Promise<unknown> | undefined
   #closed: Promise<void> | undefined
 
@@ -180,6 +181,11 @@ export class LmdbStore implements Store {
     this.#scope = { mode, domainOf }
   }
 
+  /** The other name under whose host a URL may be stored already, from the next commit on; none unless it is called. */
+  setTwins(twinOf: (host: string) => string | undefined): void {
+    this.#twinOf = twinOf
+  }
+
   /**
    * The caller keeps a URL in `leased` from its claim until the commit that ends or defers it has resolved, or until it
    * gives the URL back by leaving it out.
@@ -204,7 +210,7 @@ export class LmdbStore implements Store {
   async #commit(batch: CommitBatch): Promise<CommitResult> {
     const { counters, sequence, commitNumber } = this.#state
     const plan = new Plan({
-      tables: this.#tables, hashOf: this.#hashOf, scope: this.#scope, known: this.#known, counters, sequence,
+      tables: this.#tables, hashOf: this.#hashOf, scope: this.#scope, twinOf: this.#twinOf, known: this.#known, counters, sequence,
     }, batch)
     this.#state = await writePlan(plan, batch, this.#places, commitNumber + 1)
     for (const row of plan.left) if (isReadyRow(row)) this.#cursors.left(hostKeyOf(row), sequenceOf(row))

@@ -8,9 +8,9 @@
  * added, whose depth and priority win over those of a link to the same URL; then outcomes, links and deferrals.
  */
 import { invariant } from '../../engine/core/errors.ts'
+import { hostOfUrl } from '../../engine/core/fetch-url.ts'
 import { limits } from '../../engine/core/limits.ts'
 import { stateOfOutcome, type Counters, type Known, type NewUrl, type QueuedUrl, type RefusalReason } from '../../engine/core/types.ts'
-import { hostOf } from '../../engine/core/url-key.ts'
 import type { CommitBatch, DeferredUrl, EndedUrl } from '../store.ts'
 import {
   Arena, decodeCount, encodeCount, encodeHostRow, encodeJson, encodePageRow, encodeQueueRow, encodeState,
@@ -27,6 +27,8 @@ export interface PlanView {
   readonly tables: Tables
   readonly hashOf: (host: string) => Uint8Array
   readonly scope: { readonly mode: ScopeMode; readonly domainOf: (host: string) => string }
+  /** The other host under which a URL of the same fingerprint may have its row; undefined where each host is its own. */
+  readonly twinOf: ((host: string) => string | undefined) | undefined
   /** Proofs of `seen` rows that spare look-ups. */
   readonly known: Known | undefined
   readonly counters: Counters
@@ -98,7 +100,7 @@ export class Plan {
 
   #addUrl(url: NewUrl): boolean {
     const key = seenKey(this.#hashOf(url.host), url.fingerprint)
-    if (this.#isSeen(key)) return false
+    if (this.#isSeen(key) || this.#isSeenUnderTwin(url.host, url.fingerprint)) return false
     const host = this.#host(url.host)
     if (host.facts['excluded'] === true) return this.#refuse('excluded_host')
     this.#enter(host, key, url)
@@ -133,13 +135,16 @@ export class Plan {
       if (this.#view.known?.has(fingerprint) === true) continue
       key.set(links.hostHash(index), 0)
       key.set(fingerprint, 8)
-      if (!this.#isSeen(key) && this.#addLink(url, key.slice(), links.url(index), links.isRedirect(index))) added += 1
+      if (this.#isSeen(key)) continue
+      const text = links.url(index)
+      if (this.#view.twinOf !== undefined && this.#isSeenUnderTwin(hostOfUrl(text), fingerprint)) continue
+      if (this.#addLink(url, key.slice(), text, links.isRedirect(index))) added += 1
     }
     return added
   }
 
   #addLink(from: QueuedUrl, key: Uint8Array, url: string, isRedirect: boolean): boolean {
-    const name = hostOf(new URL(url))
+    const name = hostOfUrl(url)
     const hash = this.#hashOf(name)
     invariant(Buffer.compare(hash, key.subarray(0, hash.length)) === 0, 'a link carries the hash of its host')
     if (!this.#inScope(name)) return this.#refuse('scope')
@@ -182,6 +187,12 @@ export class Plan {
     if (!this.#view.tables.seen.has(key) && !this.#newUrls.has(keyText(key))) return false
     this.#prove(key)
     return true
+  }
+
+  /** A row stays under the host that its URL names, so that its end finds it whatever the rules are by then. */
+  #isSeenUnderTwin(host: string, fingerprint: Uint8Array): boolean {
+    const twin = this.#view.twinOf?.(host)
+    return twin !== undefined && this.#isSeen(seenKey(this.#hashOf(twin), fingerprint))
   }
 
   #prove(key: Uint8Array): void {

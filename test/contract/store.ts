@@ -3,12 +3,13 @@ import * as fs from 'node:fs'
 import * as os from 'node:os'
 import * as path from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { fingerprintOf } from '../../engine/core/url-key.ts'
+import { fingerprintOf, twinHostOf } from '../../engine/core/url-key.ts'
 import type { Claim, HostRecord, Store } from '../../storage/store.ts'
 import { emptyBatch, ended, linkList, newUrl, noRefusals } from './store-batch.ts'
 
 export interface StoreUnderTest extends Store {
   setScope(mode: 'any' | 'host' | 'domain', domainOf: (host: string) => string): void
+  setTwins(twinOf: (host: string) => string | undefined): void
 }
 
 export type OpenUnderTest = (dir: string, options?: { hostHash?: (name: string) => Uint8Array }) => Promise<StoreUnderTest>
@@ -255,6 +256,21 @@ export function storeContract(name: string, open: OpenUnderTest): void {
       const result = await store.commit(emptyBatch({ ended: [ended(claim('a.test').urls[0]!, { links })], scope: ['b.test'] }))
       expect(result.newLinks).toEqual([1])
       expect(store.counters().refused).toMatchObject({ scope: 1 })
+    })
+
+    test('a URL that stands under the twin of its host is known, and each ends where it stands', async () => {
+      const same = fingerprintOf('the key of both')
+      const [www, bare] = ['http://www.a.test/x', 'http://a.test/x'].map((url) => newUrl(url, { fingerprint: same }))
+      expect(await store.commit(emptyBatch({ added: [www!, newUrl('http://b.test/')] }))).toMatchObject({ addedNew: [true, true] })
+      store.setTwins(twinHostOf)
+      expect(await store.commit(emptyBatch({ added: [bare!, newUrl('http://www.b.test/y'), newUrl('http://b.test/y')] }))).toMatchObject({ addedNew: [false, true, true] })
+      const toBoth = { ...linkList(['http://a.test/x', 'http://www.a.test/x', 'http://a.test/new', 'http://www.a.test/new']), fingerprint: (index: number) => index < 2 ? same : fingerprintOf('another') }
+      expect((await store.commit(emptyBatch({ ended: [ended(claim('b.test').urls[0]!, { links: toBoth })] }))).newLinks).toEqual([1])
+      await store.commit(emptyBatch({ ended: [ended(claim('www.a.test').urls[0]!)] }))
+      expect(urlsOf(claim('a.test'))).toEqual(['http://a.test/new'])
+      expect(store.counters()).toMatchObject({ discovered: 5, done: 2, pending: 3 })
+      store.setTwins(() => undefined)
+      expect((await store.commit(emptyBatch({ added: [www!, bare!] }))).addedNew).toEqual([false, true])
     })
 
     test('two host names with one hash keep their queues and records apart', async () => {

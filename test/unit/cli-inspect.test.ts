@@ -16,6 +16,7 @@ describe('inspect url', () => {
   it.each([
     [{ url: 'HTTP://WWW.Example.co.uk.:80/%7ea?#x' }, { url: 'http://www.example.co.uk./%7ea?', key: 'http://www.example.co.uk/~a', host: 'www.example.co.uk', domain: 'example.co.uk' }],
     [{ url: ' ../b ', base: 'https://a.test:8443/x/y/z' }, { url: 'https://a.test:8443/x/b', key: 'https://a.test:8443/x/b', host: 'a.test', domain: 'a.test' }],
+    [{ url: 'http://www.a.test/x/?utm_source=1', dedupe: 'tracking,www' }, { url: 'http://www.a.test/x/?utm_source=1', key: 'http://a.test/x/', host: 'www.a.test', domain: 'a.test' }],
     [{ url: 'http://[::1]/' }, { url: 'http://[::1]/', key: 'http://[::1]/', host: '[::1]', domain: '[::1]' }],
   ])('answers URL, key, host and domain of %o', (args, answer) => {
     expect(inspectUrl(args)).toEqual(answer)
@@ -23,7 +24,7 @@ describe('inspect url', () => {
 
   it.each([
     [{ url: 'mailto:a@b.test' }, /not an http or https URL/], [{ url: 'b' }, /not an http or https URL/], [{}, /as url/], [{ url: 'http://a/', base: 7 }, /as base/],
-    [{ url: '/a', base: 'nowhere' }, /the base/], [{ url: `http://a/${'x'.repeat(9_000)}` }, /longer than 8000 bytes/],
+    [{ url: '/a', base: 'nowhere' }, /the base/], [{ url: 'http://a/', dedupe: 'all' }, /--dedupe: expected/], [{ url: `http://a/${'x'.repeat(9_000)}` }, /longer than 8000 bytes/],
   ])('answers what is wrong with %o', (args, error) => {
     expect(inspectUrl(args)).toEqual({ error: expect.stringMatching(error) })
   })

@@ -26,7 +26,7 @@ test('the defaults are these', () => {
     userAgent: 'Sluice/0.1 (+https://www.npmjs.com/package/sluice)',
     politeness: 'host', delayMs: 1_000, concurrency: { start: 4, floor: 1, ceiling: 32 }, retries: 2, timeoutMs: 30_000,
     maxBodyBytes: 256_000, connections: 128, threads: 0, format: ['jsonl'], extract: undefined, tailMs: 600_000,
-    allowAddress: [], resolve: {}, ca: undefined, insecure: false,
+    allowAddress: [], resolve: {}, ca: undefined, insecure: false, dedupe: [],
   })
   expect(resolveRunLimits({})).toEqual({ maxPages: Infinity, maxTimeMs: Infinity, maxBytes: Infinity })
 })
@@ -65,6 +65,8 @@ test.each<[string, Record<string, unknown>, unknown]>([
   ['a choice', { scope: 'any' }, 'any'],
   ['choices', { format: 'jsonl,warc' }, ['jsonl', 'warc']],
   ['a list of choices', { format: ['warc'] }, ['warc']],
+  ['rules of a key', { dedupe: 'tracking,www' }, ['tracking', 'www']],
+  ['no rules of a key', { dedupe: [] }, []],
   ['one pattern', { include: '^https:' }, ['^https:']],
   ['patterns', { exclude: ['a', 'b|c'] }, ['a', 'b|c']],
   ['concurrency', { concurrency: '2:1:8' }, { start: 2, floor: 1, ceiling: 8 }],
@@ -100,6 +102,7 @@ test.each<[string, string, readonly unknown[]]>([
   ['scope', '--scope', ['Host', '', 'hosts', 1, null, ['host']]],
   ['politeness', '--politeness', ['path', null]],
   ['format', '--format', ['', 'csv', 'jsonl,', 'jsonl, warc', [], ['csv'], [1], 1, {}]],
+  ['dedupe', '--dedupe', ['', 'none', 'www,', ['www', 'x'], 1, {}]],
   ['include', '--include', ['', '(', '[a', ['ok', ''], [1], 1, {}, /a/, String.raw`\-`]],
   ['exclude', '--exclude', ['', '*', null]],
   ['concurrency', '--concurrency', ['4', '4:1', '4:1:2', '1:2:4', '4:0:8', '4:1:32:1', 'a:b:c', '4::8', '4:1:10001', 4, null, [4, 1, 32], { start: 4 }, { start: 4, floor: 1, ceiling: 8, x: 1 }, { start: '4', floor: 1, ceiling: 8 }]],
