@@ -28,7 +28,7 @@ import { nameOf, type Resolution, type Resolver } from './resolver.ts'
 import type { TlsTrust } from './tls-context.ts'
 
 export interface FetchRequest {
-  /** A URL that `parseFetchUrl` accepted. */
+  /** A URL that `fetchUrl` gave. */
   readonly url: string
   /** The body is cut here, in bytes as they come over the wire. At most the budget's capacity. */
   readonly bodyBytesMax: number

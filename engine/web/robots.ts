@@ -20,7 +20,7 @@ import type { RobotsVerdict } from '../../storage/store.ts'
 import type { Clock } from '../core/clock.ts'
 import { failureRule, type FailureCode } from '../core/errors.ts'
 import { limits } from '../core/limits.ts'
-import { hostOf, parseFetchUrl } from '../core/url-key.ts'
+import { fetchUrl, hostOfUrl, makeBase } from '../core/fetch-url.ts'
 import type { FetchedResponse, Fetcher, FetchFailure } from '../fetch/fetcher.ts'
 import { headerOf } from '../fetch/response-head.ts'
 import { listOf, retryAfterMs } from '../page-meta.ts'
@@ -101,7 +101,7 @@ export class RobotsGate {
     const url = new URL(text)
     // RFC 9309 section 2.2.2: the file itself is implicitly allowed.
     if (url.pathname === '/robots.txt') return { kind: 'allowed' }
-    const entry = this.#entriesOf(hostOf(url)).get(url.origin)
+    const entry = this.#entriesOf(hostOfUrl(text)).get(url.origin)
     if (entry === undefined || entry.verdict.rule === 'disallow' || entry.inForceUntilMs <= this.#is.clock.wallMs()) return { kind: 'unknown' }
     const { rule, text: lines = '', crawlDelayMs } = entry.verdict
     if (rule === 'rules') {
@@ -138,7 +138,7 @@ export class RobotsGate {
   #keep(url: URL, found: Found): RobotsAnswer {
     if (found.kind === 'aborted') return found
     const nowMs = this.#is.clock.wallMs()
-    const host = hostOf(url)
+    const host = hostOfUrl(url.href)
     if (found.kind === 'found') {
       this.#set(host, url.origin, { verdict: found.verdict, inForceUntilMs: found.verdict.expiresAtMs })
       return { kind: 'known' }
@@ -254,7 +254,7 @@ export function productTokenOf(userAgent: string): string {
 
 function targetOf(response: FetchedResponse, base: string): string | undefined {
   const location = headerOf(response.headers, 'location')
-  return location === undefined ? undefined : parseFetchUrl(location, base)?.href
+  return location === undefined ? undefined : fetchUrl(location, makeBase(base))
 }
 
 /** Rules that cannot be read are not the permission to fetch everything. */
