@@ -14,7 +14,8 @@
  *
  * Measured on the 103,416 hrefs of the corpus pages (51 characters in the mean), Node 20, nanoseconds an href in one run:
  * `fetchUrl` 265, `URL.parse(text, base).href` 665, that with the setters of a URL object for fragment and user 800. 93.4 %
- * take the quick path (205), 4.9 % go to `URL.parse` (1,450), 1.8 % name another scheme (60 to 130).
+ * take the quick path, 1.8 % name another scheme, 4.9 % go to `URL.parse`. In another run those that need no URL object took
+ * 205, the rest 1,450.
  */
 import { limits } from './limits.ts'
 
