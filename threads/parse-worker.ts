@@ -12,7 +12,8 @@ import type { SlotPage } from './arena.ts'
 import { LazyPage, type Extractor } from './extractor.ts'
 import { charsetOf } from './html/charset.ts'
 import { baseOf, noRefusals, refusalOf, type LinkCollector, type Refusals } from './html/links.ts'
-import { readHtml, type HtmlFacts } from './html/read-html.ts'
+import { needsJs } from './html/needs-js.ts'
+import { readHtml } from './html/read-html.ts'
 import { readDirectives } from './html/robots-directives.ts'
 import type { Inflater } from './inflate.ts'
 import { recordLine, type PageFacts } from './page-record.ts'
@@ -35,15 +36,6 @@ interface Reading {
   readonly links: LinkList
   readonly refused: Refusals
   readonly facts: PageFacts
-}
-
-/** Fewer characters of text than this on a page with scripts: probably it is built in the browser. */
-const TEXT_CHARS_FEW = 200
-/** Shorter scripts in the document are settings and counters, not an application. */
-const SCRIPT_CHARS_MANY = 1_000
-
-function needsJs({ textLength, scriptLength, scriptsLoaded }: HtmlFacts): boolean {
-  return textLength < TEXT_CHARS_FEW && (scriptsLoaded > 0 || scriptLength > SCRIPT_CHARS_MANY)
 }
 
 function failed(code: FailureCode, facts: PageFacts): Reading {
@@ -92,7 +84,7 @@ async function readOk({ meta, headerBlock }: SlotPage, body: Uint8Array, isCut: 
   const facts: PageFacts = {
     charset: charset.name, bytes: body.byteLength, truncated: isCut, robots: { ...html?.robots, ...tag },
     ...(body.byteLength > 0 && { contentHash: contentHashOf(body) }),
-    ...(html && { links: count, needsJs: needsJs(html) }),
+    ...(html && { links: count, needsJs: needsJs(html, body, isCut) }),
     ...(html?.title !== undefined && { title: html.title }), ...(html?.lang !== undefined && { lang: html.lang }),
     ...(canonical !== undefined && { canonical }),
   }

@@ -225,7 +225,7 @@ export interface PageRecord {
   readonly newLinks?: number
   /** First 128 bits of SHA-256 of the decoded body, hexadecimal. */
   readonly hash?: string
-  /** Much script and hardly any text: the page is probably built in the browser. */
+  /** Much script and hardly any text, or a known application shell: the page is probably built in the browser. Never of a page that was cut. */
   readonly needsJs?: true
   readonly etag?: string
   readonly lastModified?: string
