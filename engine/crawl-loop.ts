@@ -16,6 +16,7 @@ import { invariant, SluiceError } from './core/errors.ts'
 import { limits } from './core/limits.ts'
 import { stateOfOutcome, type QueuedUrl } from './core/types.ts'
 import type { CrawlParts } from './crawl-parts.ts'
+import { comparedWithStored } from './near-duplicates.ts'
 import { FetchStage } from './fetch-stage.ts'
 import { ParseStage, type Settled } from './parse-stage.ts'
 import type { Run } from './run.ts'
@@ -131,11 +132,12 @@ export class CrawlLoop {
   }
 
   /** Hands a page to the commit: it was acknowledged, or nobody consumes. */
-  store(run: Run<Settled>, { ended, warc, record }: Settled): void {
+  store(run: Run<Settled>, settled: Settled): void {
+    const { ended, warc, record } = settled
     const isPage = stateOfOutcome[ended.outcome] === 'done'
     if (isPage) run.pagesStored += 1
     else run.giveBack()
-    this.#parts.commits.end(ended, warc)
+    this.#parts.commits.end(comparedWithStored(this.#parts, settled), warc)
     if (record === undefined) return
     if (isPage) this.#parts.events.page(record)
     else this.#parts.events.failed(record)

@@ -9,6 +9,7 @@ import type { Clock } from './core/clock.ts'
 import type { CrawlOptions } from './core/options.ts'
 import type { PageRecord } from './core/types.ts'
 import type { Fetcher } from './fetch/fetcher.ts'
+import type { NearDuplicates } from './near-duplicates.ts'
 import type { Scheduler } from './schedule/scheduler.ts'
 import type { RobotsGate } from './web/robots.ts'
 
@@ -19,6 +20,8 @@ export interface CrawlParts {
   readonly robots: RobotsGate
   readonly pool: ParsePool
   readonly commits: CommitLoop
+  /** Absent: pages have no SimHash. */
+  readonly nearDuplicates: NearDuplicates | undefined
   readonly clock: Clock
   readonly options: CrawlOptions
   readonly events: {

@@ -30,6 +30,7 @@ import { Fetcher } from './fetch/fetcher.ts'
 import { createNameLookup, systemNameServices } from './fetch/name-lookup.ts'
 import { Resolver } from './fetch/resolver.ts'
 import { createTlsTrust } from './fetch/tls-context.ts'
+import { NearDuplicates } from './near-duplicates.ts'
 import { Scheduler } from './schedule/scheduler.ts'
 import { RobotsGate } from './web/robots.ts'
 
@@ -117,7 +118,10 @@ async function openAll(given: CrawlOptionsGiven, on: StageEvents, closers: Close
 
   await store.saveOptions(storedOptions(options))
   return {
-    parts: { store, scheduler, fetcher, robots, pool, commits, clock, options, events },
+    parts: {
+      store, scheduler, fetcher, robots, pool, commits, clock, options, events,
+      nearDuplicates: wantsSimhash(options) ? new NearDuplicates() : undefined,
+    },
     events, scopeTable, keyPolicy, isContinued: Object.keys(before).length > 0,
     changedOptions: changesOf(before, options),
     onControl: (handler) => lock.onRequest(handler),
@@ -140,12 +144,17 @@ async function openPool({ options, dir, store, known, scopeTable }: PoolNeeds): 
     maxBodyBytes: options.maxBodyBytes, clock: systemClock,
     worker: {
       known: known.memory, include: options.include, exclude: options.exclude, warcFileFirst: store.warcFileFirst,
-      crawlId: store.crawlId, userAgent: options.userAgent,
+      crawlId: store.crawlId, userAgent: options.userAgent, simhash: wantsSimhash(options),
       ...(options.scope !== 'any' && { scope: { table: scopeTable.memory, mode: options.scope } }),
       ...(options.format.includes('warc') && { warcDir: dir }),
       ...(extractor !== undefined && { extractor }),
     },
   })
+}
+
+/** To skip the links of near-duplicates is to look for them. */
+function wantsSimhash({ simhash, nearDuplicates }: CrawlOptions): boolean {
+  return simhash || nearDuplicates === 'skip'
 }
 
 async function extractorPath(given: string): Promise<string> {

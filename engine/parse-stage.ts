@@ -24,6 +24,8 @@ export interface Settled {
   readonly ended: EndedUrl
   readonly warc: WarcPlace | undefined
   readonly record: PageRecord | undefined
+  /** Of a page with enough text, when it was asked for. */
+  readonly simhash?: Uint8Array
 }
 
 export class ParseStage {
@@ -93,7 +95,7 @@ export class ParseStage {
 
 function settle(parsing: Parsing, result: ParsedResult, needsRecord: boolean): Settled {
   const { meta, url, wireBytes } = parsing
-  const { outcome, code, links, refused, line, warc, bodyBytes, contentHash } = result
+  const { outcome, code, links, refused, line, warc, bodyBytes, contentHash, simhash } = result
   const ended: EndedUrl = {
     url, outcome, links, refused, line, wireBytes, bodyBytes,
     ...(code !== undefined && { code }),
@@ -103,7 +105,7 @@ function settle(parsing: Parsing, result: ParsedResult, needsRecord: boolean): S
       ...(meta.etag && { etag: meta.etag }), ...(meta.lastModified && { lastModified: meta.lastModified }),
     },
   }
-  return { ended, warc, record: needsRecord ? recordOfLine(line) : undefined }
+  return { ended, warc, record: needsRecord ? recordOfLine(line) : undefined, ...(simhash && { simhash }) }
 }
 
 function settleUnread(parsing: Parsing, code: FailureCode): Settled {

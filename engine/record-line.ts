@@ -50,7 +50,7 @@ export function recordLine(record: PageRecord): Uint8Array {
   return Buffer.from(JSON.stringify(record).slice(0, -1))
 }
 
-/** The record of a line, as handed to consumers: without `newLinks`, which only the commit knows. */
+/** The record of a line, as handed to consumers: without `newLinks` and `nearDuplicate`, which only the commit knows. */
 export function recordOfLine(line: Uint8Array): PageRecord {
   return JSON.parse(`${Buffer.from(line.buffer, line.byteOffset, line.byteLength).toString()}}`) as PageRecord
 }

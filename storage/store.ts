@@ -26,6 +26,8 @@ export interface EndedUrl {
   readonly line: Uint8Array
   readonly wireBytes: number
   readonly bodyBytes: number
+  /** Counts as one in the sums. */
+  readonly isNearDuplicate?: true
 }
 
 /** What is remembered of a page, under its fingerprint. */

@@ -3,24 +3,26 @@
  * copies the frame once, out of the slot, and makes strings of links only when asked. Invariant: whatever bytes come
  * in, nothing outside them is read; a damaged frame is a value with a reason.
  *
- *   0      4       5     6       8       12      16     20        24        28         36          52
- *   +------+-------+-----+-------+-------+-------+------+---------+---------+----------+-----------+---------------+
- *   | SLF1 |outcome|flags| code  | body  | links | line | WARC    | WARC    | WARC     | content   | refused, a    |
- *   |      |       |     | bytes | bytes |       | bytes| file    | length  | offset   | hash (16) | u32 a reason  |
- *   +------+-------+-----+-------+-------+-------+------+---------+---------+----------+-----------+---------------+
- *   84: code | line | links
+ *   0      4       5     6       8       12      16     20        24        28         36          52        60
+ *   +------+-------+-----+-------+-------+-------+------+---------+---------+----------+-----------+---------+---------------+
+ *   | SLF1 |outcome|flags| code  | body  | links | line | WARC    | WARC    | WARC     | content   | SimHash | refused, a    |
+ *   |      |       |     | bytes | bytes |       | bytes| file    | length  | offset   | hash (16) | (8)     | u32 a reason  |
+ *   +------+-------+-----+-------+-------+-------+------+---------+---------+----------+-----------+---------+---------------+
+ *   96: code | line | links
  *   a link: fingerprint (16) | host hash (8) | flags (1) | URL bytes (2) | URL
  */
 import { refusalReasons, type LinkList, type ParsedResult, type RefusalReason } from '../engine/core/types.ts'
 
 const MAGIC = 0x31464c53
-const REFUSED_AT = 52
+const SIMHASH_AT = 52
+const REFUSED_AT = 60
 const HEAD_BYTES = REFUSED_AT + 4 * refusalReasons.length
 const LINK_HEAD_BYTES = 27
 const outcomes = ['ok', 'redirect', 'http_error', 'failed'] as const
 const FLAG_CODE = 1
 const FLAG_HASH = 2
 const FLAG_WARC = 4
+const FLAG_SIMHASH = 8
 const LINK_REDIRECT = 1
 
 export type DecodedFrame =
@@ -34,13 +36,18 @@ export function frameBytes(result: ParsedResult): number {
   return bytes
 }
 
+function flagsOf({ code, contentHash, simhash, warc }: ParsedResult): number {
+  return (code === undefined ? 0 : FLAG_CODE) | (contentHash === undefined ? 0 : FLAG_HASH)
+    | (warc === undefined ? 0 : FLAG_WARC) | (simhash === undefined ? 0 : FLAG_SIMHASH)
+}
+
 /** Writes a result into `target`, which has at least `frameBytes(result)` bytes. Answers the bytes written. */
 export function encodeFrame(result: ParsedResult, target: Uint8Array): number {
   const out = Buffer.from(target.buffer, target.byteOffset, target.byteLength)
-  const { code, contentHash, links, warc } = result
+  const { code, contentHash, links, simhash, warc } = result
   out.writeUInt32LE(MAGIC, 0)
   out.writeUInt8(outcomes.indexOf(result.outcome), 4)
-  out.writeUInt8((code === undefined ? 0 : FLAG_CODE) | (contentHash === undefined ? 0 : FLAG_HASH) | (warc === undefined ? 0 : FLAG_WARC), 5)
+  out.writeUInt8(flagsOf(result), 5)
   out.writeUInt32LE(result.bodyBytes, 8)
   out.writeUInt32LE(links.count, 12)
   out.writeUInt32LE(result.line.byteLength, 16)
@@ -49,6 +56,8 @@ export function encodeFrame(result: ParsedResult, target: Uint8Array): number {
   out.writeDoubleLE(warc?.offset ?? 0, 28)
   if (contentHash === undefined) out.fill(0, 36, 52)
   else out.set(contentHash, 36)
+  if (simhash === undefined) out.fill(0, SIMHASH_AT, REFUSED_AT)
+  else out.set(simhash, SIMHASH_AT)
   refusalReasons.forEach((reason, index) => out.writeUInt32LE(result.refused[reason], REFUSED_AT + 4 * index))
   const codeBytes = out.write(code ?? '', HEAD_BYTES)
   out.writeUInt16LE(codeBytes, 6)
@@ -143,6 +152,7 @@ export function decodeFrame(source: Uint8Array): DecodedFrame {
     line: bytes.subarray(lineAt, linksAt),
     ...((flags & FLAG_CODE) === 0 ? {} : { code: bytes.toString('utf8', HEAD_BYTES, lineAt) }),
     ...((flags & FLAG_HASH) === 0 ? {} : { contentHash: bytes.subarray(36, 52) }),
+    ...((flags & FLAG_SIMHASH) === 0 ? {} : { simhash: bytes.subarray(SIMHASH_AT, REFUSED_AT) }),
     ...((flags & FLAG_WARC) === 0 ? {} : { warc: { file: bytes.readUInt32LE(20), length: bytes.readUInt32LE(24), offset: bytes.readDoubleLE(28) } }),
   }
   return { ok: true, result }

@@ -1,6 +1,6 @@
 /**
  * The line of a page record, from the fetcher's facts and the worker's reading. Pure; runs in a parse worker. The line
- * has no closing brace: the commit adds `newLinks`. Missing facts are absent, never null or empty.
+ * has no closing brace: the commit adds `newLinks` and `nearDuplicate`. Missing facts are absent, never null or empty.
  */
 import { limits } from '../engine/core/limits.ts'
 import { warcFileName, type PageMeta, type PageRecord, type ParsedResult, type WarcPlace } from '../engine/core/types.ts'
@@ -17,6 +17,7 @@ export interface PageFacts {
   readonly robots?: { readonly noindex?: true; readonly nofollow?: true }
   readonly links?: number
   readonly contentHash?: Uint8Array
+  readonly simhash?: Uint8Array
   readonly needsJs?: boolean
   /** What the extractor returned, as JSON. */
   readonly recordJson?: string
@@ -36,6 +37,10 @@ type Draft = { -readonly [K in keyof PageRecord]: PageRecord[K] | undefined }
 function filled<T>(value: T | undefined): T | undefined {
   if (value === '' || value === undefined || value === null) return undefined
   return typeof value === 'object' && Object.keys(value).length === 0 ? undefined : value
+}
+
+function hexOf(bytes: Uint8Array | undefined): string | undefined {
+  return bytes === undefined ? undefined : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('hex')
 }
 
 function hundredths(ms: number): number {
@@ -65,7 +70,8 @@ export function recordLine(parts: RecordParts): Uint8Array {
     canonical: facts.canonical,
     robots: facts.robots,
     links: facts.links,
-    hash: facts.contentHash === undefined ? undefined : Buffer.from(facts.contentHash).toString('hex'),
+    hash: hexOf(facts.contentHash),
+    simhash: hexOf(facts.simhash),
     needsJs: facts.needsJs === true ? true : undefined,
     etag: meta.etag,
     lastModified: meta.lastModified,

@@ -14,6 +14,7 @@ import { charsetOf } from './html/charset.ts'
 import { baseOf, noRefusals, refusalOf, type LinkCollector, type Refusals } from './html/links.ts'
 import { needsJs } from './html/needs-js.ts'
 import { readHtml } from './html/read-html.ts'
+import type { SimHasher } from './html/simhash.ts'
 import { readDirectives } from './html/robots-directives.ts'
 import type { Inflater } from './inflate.ts'
 import { recordLine, type PageFacts } from './page-record.ts'
@@ -24,6 +25,8 @@ export interface ParseTools {
   /** Our product token in lower case, for X-Robots-Tag. */
   readonly agent: string
   readonly extractor: Extractor | undefined
+  /** Absent: pages get no SimHash. */
+  readonly simHasher?: SimHasher
   /** Throws `disk_failed`. */
   readonly sink: PageSink | undefined
   nowMs(): number
@@ -128,6 +131,7 @@ export async function parsePage(page: SlotPage, tools: ParseTools): Promise<Pars
   const line = recordLine({ meta: page.meta, result, facts, wireBytes: page.body.byteLength, parseMs: tools.nowMs() - startMs, warc })
   return {
     ...result, links, refused, line, bodyBytes: facts.bytes ?? 0,
-    ...(facts.contentHash !== undefined && { contentHash: facts.contentHash }), ...(warc !== undefined && { warc }),
+    ...(facts.contentHash !== undefined && { contentHash: facts.contentHash }),
+    ...(facts.simhash !== undefined && { simhash: facts.simhash }), ...(warc !== undefined && { warc }),
   }
 }

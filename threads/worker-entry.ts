@@ -10,6 +10,7 @@ import { WarcWriter } from '../storage/sinks/warc.ts'
 import { Arena } from './arena.ts'
 import { loadExtractor } from './extractor.ts'
 import { LinkCollector } from './html/links.ts'
+import { SimHasher } from './html/simhash.ts'
 import { Inflater } from './inflate.ts'
 import { parsePage, type ParseTools } from './parse-worker.ts'
 import { readRobotsText, type RobotsText } from './robots-text.ts'
@@ -62,6 +63,7 @@ async function prepare(): Promise<Prepared> {
     }),
     agent: /^[\w-]*/.exec(options.userAgent)![0].toLowerCase(),
     extractor: options.extractor === undefined ? undefined : await loadExtractor(options.extractor),
+    ...(options.simhash === true && { simHasher: new SimHasher() }),
     sink: openWarc(options),
     nowMs,
   }

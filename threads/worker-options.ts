@@ -16,6 +16,8 @@ export interface WorkerOptions {
   readonly warcDir?: string
   /** Number of the first WARC file that is free. */
   readonly warcFileFirst?: number
+  /** Pages get a SimHash. */
+  readonly simhash?: boolean
   readonly crawlId: string
   readonly userAgent: string
   /** Module with an extractor: an absolute path or a file: URL. */

@@ -35,6 +35,8 @@ const columnsOf: Readonly<Record<keyof PageRecord, readonly Column[]>> = {
   links: same('links'),
   newLinks: same('newLinks'),
   hash: same('hash'),
+  simhash: same('simhash'),
+  nearDuplicate: same('nearDuplicate'),
   needsJs: same('needsJs'),
   etag: same('etag'),
   lastModified: same('lastModified'),

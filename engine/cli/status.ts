@@ -55,7 +55,7 @@ function sumsOf(counters: Counters): readonly string[] {
   const refused = Object.entries(counters.refused).filter(([, times]) => times > 0).map(([reason, times]) => `${count(times)} ${reason}`)
   return [
     `URLs: ${count(counters.discovered)} = ${count(counters.pending)} queued + ${count(counters.done)} done + ${count(counters.failed)} failed + ${count(counters.dropped)} dropped + ${count(counters.excluded)} excluded`,
-    `pages: ${count(counters.pages)}, ${shortSize(counters.wireBytes)} received, ${shortSize(counters.bodyBytes)} decoded, ${count(counters.retries)} retries`,
+    `pages: ${count(counters.pages)}, ${shortSize(counters.wireBytes)} received, ${shortSize(counters.bodyBytes)} decoded, ${count(counters.retries)} retries${counters.nearDuplicates > 0 ? `, ${count(counters.nearDuplicates)} near-duplicates` : ''}`,
     ...(refused.length > 0 ? [`links never queued: ${refused.join(', ')}`] : []),
   ]
 }

@@ -37,6 +37,7 @@ function sumsLine({ summary, elapsedMs }: SummaryView): string {
   const parts = [`${plural(summary.pages, 'page')}`]
   // Only where it says something else: the crawl had pages before this run.
   if (summary.pagesThisRun !== summary.pages) parts.push(`${count(summary.pagesThisRun)} of them now`)
+  if (summary.nearDuplicates > 0) parts.push(`${count(summary.nearDuplicates)} near-duplicates`)
   if (summary.excluded > 0) parts.push(`${count(summary.excluded)} excluded`)
   parts.push(`${count(summary.failed)} failed`, `${count(summary.pending)} queued`, `${shortSize(summary.wireBytes)} received`)
   const speed = elapsedMs > 0 && summary.pagesThisRun > 0 ? ` (${rate(summary.pagesThisRun / elapsedMs * 1_000)})` : ''
@@ -66,15 +67,15 @@ export function summaryJson({ dir, summary, failures, elapsedMs }: SummaryView):
 }
 
 const noCounters: Counters = {
-  discovered: 0, pending: 0, done: 0, failed: 0, dropped: 0, excluded: 0, pages: 0, wireBytes: 0, bodyBytes: 0, retries: 0,
+  discovered: 0, pending: 0, done: 0, failed: 0, dropped: 0, excluded: 0, pages: 0, wireBytes: 0, bodyBytes: 0, retries: 0, nearDuplicates: 0,
   refused: Object.fromEntries(refusalReasons.map((reason) => [reason, 0])) as Record<RefusalReason, number>,
 }
 
 /** The sums of an engine that could not give its own, as far as they were heard; `before`: those at its opening. */
 export function sumsSoFar(stats: Stats | undefined, before: Counters | undefined): Omit<Summary, 'state'> {
-  const { discovered, pending, done, failed, dropped, excluded, pages, wireBytes, bodyBytes, retries, refused } = stats ?? before ?? noCounters
+  const { discovered, pending, done, failed, dropped, excluded, pages, wireBytes, bodyBytes, retries, nearDuplicates, refused } = stats ?? before ?? noCounters
   return {
-    discovered, pending, done, failed, dropped, excluded, pages, wireBytes, bodyBytes, retries, refused,
+    discovered, pending, done, failed, dropped, excluded, pages, wireBytes, bodyBytes, retries, nearDuplicates, refused,
     pagesThisRun: pages - (before?.pages ?? pages), fetchesThisRun: stats?.fetches ?? 0, parked: 0, elapsedMs: stats?.elapsedMs ?? 0,
   }
 }

@@ -98,6 +98,10 @@ export const limits = {
   pagesUnackedMax: 256,
   /** Calls of add(): URLs taken into one commit; the caller waits for it. */
   addUrlsPerCommitMax: 2_000,
+  /** SimHashes of stored pages that new ones are compared with: 24 bytes each. */
+  nearDuplicatesMax: 1_000_000,
+  /** Compared for each of the four blocks of a SimHash; by chance 15 of a million have a block in common. */
+  nearDuplicateCandidatesMax: 256,
 
   // Scheduling
   /** Hosts with work that are in memory; the others wait in the store. */

@@ -30,6 +30,7 @@ function option<T>(spec: OptionSpec<T>): OptionSpec<T> {
 export type Scope = 'host' | 'domain' | 'any'
 export type Politeness = 'host' | 'domain' | 'ip'
 export type Format = 'jsonl' | 'warc'
+export type NearDuplicatePolicy = 'count' | 'skip'
 export interface Concurrency { readonly start: number; readonly floor: number; readonly ceiling: number }
 
 /** Options that belong to the crawl directory. */
@@ -51,6 +52,8 @@ export const crawlOptions = {
   threads: option<number>({ type: 'integer', min: 1, max: 256, default: 0, flag: '--threads', stored: false, help: 'parse workers; default: one less than the machine has processors, at least one' }),
   format: option<readonly Format[]>({ type: 'choices', choices: ['jsonl', 'warc'], default: ['jsonl'], flag: '--format', stored: true, help: 'what is written: jsonl (page records), warc (the responses themselves), or both with a comma' }),
   extract: option<string | undefined>({ type: 'string', default: undefined, flag: '--extract', stored: true, help: 'module whose default export makes a record of each page, run in the parse workers' }),
+  simhash: option<boolean>({ type: 'boolean', default: false, flag: '--simhash', stored: true, help: 'give each page record the SimHash of its text (64 bits), and find near-duplicates' }),
+  nearDuplicates: option<NearDuplicatePolicy>({ type: 'choice', choices: ['count', 'skip'], default: 'count', flag: '--near-duplicates', stored: true, help: 'pages with nearly the text of one stored before in this process: count them, or skip their links too; skip turns --simhash on' }),
   tailMs: option<number>({ type: 'tail', min: 0, default: 600_000, flag: '--tail', stored: false, help: 'when all that is left is waiting: wait for it, park what waits longer than this (park: at once), and end' }),
   allowAddress: option<readonly string[]>({ type: 'cidrs', default: [], flag: '--allow-address', stored: true, help: 'connect to these addresses although they are private or local, as CIDR; repeatable' }),
   resolve: option<Readonly<Record<string, string>>>({ type: 'resolve', default: {}, flag: '--resolve', stored: true, help: 'HOST=IP: use this address for a host; @FILE: lines of a hosts file; repeatable' }),

@@ -59,12 +59,14 @@ export interface Counters {
   readonly bodyBytes: number
   /** Tries after the first one. */
   readonly retries: number
+  /** Pages whose text is nearly that of a page stored before by the same process; 0 unless the option simhash is on. */
+  readonly nearDuplicates: number
   /** Links that were never admitted, by reason; they have no row and are outside the sum. */
   readonly refused: Readonly<Record<RefusalReason, number>>
 }
 
 /** Why a link found in a page never became a URL of the crawl. */
-export const refusalReasons = ['invalid', 'scheme', 'too_long', 'scope', 'pattern', 'depth', 'too_many', 'excluded_host'] as const
+export const refusalReasons = ['invalid', 'scheme', 'too_long', 'scope', 'pattern', 'depth', 'too_many', 'excluded_host', 'near_duplicate'] as const
 export type RefusalReason = (typeof refusalReasons)[number]
 
 /** A URL in the frontier. `row` is the store's own name of the queue row; nobody else looks inside. */
@@ -183,6 +185,8 @@ export interface ParsedResult {
   readonly bodyBytes: number
   /** The first 128 bits of SHA-256 of the decoded body; absent without a body. */
   readonly contentHash?: Uint8Array
+  /** 8 bytes, see threads/html/simhash; absent without enough text, or when nobody asked for it. */
+  readonly simhash?: Uint8Array
   readonly links: LinkList
   readonly refused: Readonly<Record<RefusalReason, number>>
   /** The page record as UTF-8 JSON without its closing brace: the commit adds `newLinks` and closes it. */
@@ -225,6 +229,10 @@ export interface PageRecord {
   readonly newLinks?: number
   /** First 128 bits of SHA-256 of the decoded body, hexadecimal. */
   readonly hash?: string
+  /** SimHash of the text, 16 hexadecimal digits; with the option simhash, of a page of at least 64 different words. */
+  readonly simhash?: string
+  /** The text is nearly that of a page stored before in the same process; added by the commit, like `newLinks`. */
+  readonly nearDuplicate?: true
   /** Much script and hardly any text, or a known application shell: the page is probably built in the browser. Never of a page that was cut. */
   readonly needsJs?: true
   readonly etag?: string

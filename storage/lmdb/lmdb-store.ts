@@ -54,7 +54,7 @@ export async function openStore(dir: string, options: OpenOptions = {}): Promise
     // Whoever made the store died, or is still at it, before its first rows.
     if (isFresh && readOnly) throw new SluiceError('no_crawl', `${dir} holds no crawl yet`)
     if (isFresh) await environment.write(freshRows())
-    const state = decodeJson(meta.get(metaKeys.state)!) as unknown as StoredState
+    const state = readState(meta)
     const lengths = readLengths(meta)
     if (!readOnly) {
       cutSinkFiles(dir, lengths)
@@ -85,16 +85,25 @@ function checkVersion(meta: Table): void {
   throw new SluiceError('store_version', `the store has layout version ${decodeCount(row)}, this program knows version ${LAYOUT_VERSION}`)
 }
 
+const noRefusals = Object.fromEntries(refusalReasons.map((reason) => [reason, 0])) as Record<RefusalReason, number>
+const noCounters: Counters = {
+  discovered: 0, pending: 0, done: 0, failed: 0, dropped: 0, excluded: 0, pages: 0, wireBytes: 0, bodyBytes: 0, retries: 0,
+  nearDuplicates: 0, refused: noRefusals,
+}
+
+/** A counter or a reason that came later than the store is missing there, and is 0. */
+function readState(meta: Table): StoredState {
+  const state = decodeJson(meta.get(metaKeys.state)!) as unknown as StoredState
+  const { refused, ...counters } = state.counters
+  return { ...state, counters: { ...noCounters, ...counters, refused: { ...noRefusals, ...refused } } }
+}
+
 function freshRows(): Parameters<Environment['write']>[0] {
-  const refused = Object.fromEntries(refusalReasons.map((reason) => [reason, 0])) as Record<RefusalReason, number>
-  const counters: Counters = {
-    discovered: 0, pending: 0, done: 0, failed: 0, dropped: 0, excluded: 0, pages: 0, wireBytes: 0, bodyBytes: 0, retries: 0, refused,
-  }
   return [
     { table: 'meta', key: metaKeys.layout, value: encodeCount(new Arena(), LAYOUT_VERSION) },
     { table: 'meta', key: metaKeys.crawlId, value: Buffer.from(crypto.randomUUID()) },
     { table: 'meta', key: metaKeys.options, value: encodeJson(new Arena(), {}) },
-    stateRow({ counters, sequence: 1, commitNumber: 0, clean: true }),
+    stateRow({ counters: noCounters, sequence: 1, commitNumber: 0, clean: true }),
   ]
 }
 

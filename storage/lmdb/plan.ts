@@ -122,6 +122,7 @@ export class Plan {
       this.counters.wireBytes += ended.wireBytes
       this.counters.bodyBytes += ended.bodyBytes
     }
+    if (ended.isNearDuplicate === true) this.counters.nearDuplicates += 1
     for (const [reason, count] of Object.entries(ended.refused ?? {})) this.counters.refused[reason as RefusalReason] += count
     this.newLinks.push(this.#addLinks(ended))
   }

@@ -236,6 +236,14 @@ export function storeContract(name: string, open: OpenUnderTest): void {
       expect(store.counters().refused).toEqual({ ...noRefusals, depth: 4, scheme: 1 })
     })
 
+    test('near-duplicates are counted, and what was refused of their links', async () => {
+      await add('http://a.test/0', 'http://a.test/1')
+      const [first, second] = claim('a.test').urls
+      await store.commit(emptyBatch({ ended: [ended(first!), ended(second!, { isNearDuplicate: true, refused: { near_duplicate: 7 } })] }))
+      await reopen()
+      expect(store.counters()).toMatchObject({ done: 2, nearDuplicates: 1, refused: { ...noRefusals, near_duplicate: 7 } })
+    })
+
     test('links and redirects outside the scope are refused by exact name; what the user adds is not', async () => {
       store.setScope('domain', (host) => host.split('.').slice(-2).join('.'))
       await store.commit(emptyBatch({ added: [newUrl('http://www.a.test/')], scope: ['a.test'] }))

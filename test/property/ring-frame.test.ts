@@ -32,6 +32,7 @@ const parts = fc.record({
   code: fc.option(fc.string({ maxLength: 30 }), { nil: undefined }),
   bodyBytes: u32,
   contentHash: fc.option(bytes(16), { nil: undefined }),
+  simhash: fc.option(bytes(8), { nil: undefined }),
   links: fc.array(link, { maxLength: 20 }),
   refused: fc.tuple(...refusalReasons.map(() => u32)),
   line: fc.uint8Array({ maxLength: 300 }),
@@ -41,11 +42,12 @@ const parts = fc.record({
 type Parts = typeof parts extends fc.Arbitrary<infer T> ? T : never
 
 function resultOf(given: Parts): ParsedResult {
-  const { code, contentHash, warc, links, refused, ...rest } = given
+  const { code, contentHash, simhash, warc, links, refused, ...rest } = given
   return {
     ...rest, links: listOf(links),
     refused: Object.fromEntries(refusalReasons.map((reason, index) => [reason, refused[index]!])) as Record<RefusalReason, number>,
-    ...(code !== undefined && { code }), ...(contentHash !== undefined && { contentHash }), ...(warc !== undefined && { warc }),
+    ...(code !== undefined && { code }), ...(contentHash !== undefined && { contentHash }),
+    ...(simhash !== undefined && { simhash }), ...(warc !== undefined && { warc }),
   }
 }
 
@@ -63,12 +65,13 @@ describe('frame', () => {
       const decoded = decodeFrame(frame)
       frame.fill(0xaa)
       if (!decoded.ok) throw new Error(decoded.damage)
-      const { links, line, contentHash, ...rest } = decoded.result
-      const { links: _links, line: _line, contentHash: _hash, ...expected } = result
+      const { links, line, contentHash, simhash, ...rest } = decoded.result
+      const { links: _links, line: _line, contentHash: _hash, simhash: _simhash, ...expected } = result
       expect(rest).toEqual(expected)
       expect(linksOf(links)).toEqual(given.links)
       expect(new Uint8Array(line)).toEqual(new Uint8Array(given.line))
       expect(contentHash && new Uint8Array(contentHash)).toEqual(given.contentHash)
+      expect(simhash && new Uint8Array(simhash)).toEqual(given.simhash)
     }))
   })
 
@@ -112,7 +115,7 @@ describe('frame', () => {
   })
 
   it('makes no link beyond its last', () => {
-    const decoded = decodeFrame(encode(resultOf({ outcome: 'ok', code: undefined, bodyBytes: 0, contentHash: undefined, links: [], refused: refusalReasons.map(() => 0) as Parts['refused'], line: new Uint8Array(0), warc: undefined })))
+    const decoded = decodeFrame(encode(resultOf({ outcome: 'ok', code: undefined, bodyBytes: 0, contentHash: undefined, simhash: undefined, links: [], refused: refusalReasons.map(() => 0) as Parts['refused'], line: new Uint8Array(0), warc: undefined })))
     if (!decoded.ok) throw new Error(decoded.damage)
     const { links } = decoded.result
     expect(() => links.url(0)).toThrow(RangeError)

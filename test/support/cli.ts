@@ -64,7 +64,7 @@ export class FakeTerminal {
 export const noRefusals = Object.fromEntries(refusalReasons.map((reason) => [reason, 0])) as Record<RefusalReason, number>
 
 export function countersWith(given: Partial<Counters> = {}): Counters {
-  return { discovered: 0, pending: 0, done: 0, failed: 0, dropped: 0, excluded: 0, pages: 0, wireBytes: 0, bodyBytes: 0, retries: 0, refused: noRefusals, ...given }
+  return { discovered: 0, pending: 0, done: 0, failed: 0, dropped: 0, excluded: 0, pages: 0, wireBytes: 0, bodyBytes: 0, retries: 0, nearDuplicates: 0, refused: noRefusals, ...given }
 }
 
 export function statsWith(given: Partial<Stats> = {}): Stats {

@@ -40,6 +40,24 @@ test('a store of an unknown layout is refused and left byte for byte as it was',
   expect(fs.readFileSync(data).equals(before)).toBe(true)
 })
 
+test('a store that is older than a counter or a reason has 0 of it, and counts on', async () => {
+  await made((store) => commitPages(store, 2))
+  const root = open<Uint8Array, Uint8Array>({ path: path.join(dir, 'store'), overlappingSync: false, encoding: 'binary', keyEncoding: 'binary' })
+  const meta = root.openDB<Uint8Array, Uint8Array>({ name: 'meta', encoding: 'binary', keyEncoding: 'binary' })
+  const state = JSON.parse(Buffer.from(meta.get(Buffer.from('state'))!).toString()) as { counters: { nearDuplicates?: number; refused: { near_duplicate?: number } } }
+  delete state.counters.nearDuplicates
+  delete state.counters.refused.near_duplicate
+  await meta.put(Buffer.from('state'), Buffer.from(JSON.stringify(state)))
+  await root.close()
+  await made(async (store) => {
+    expect(store.counters()).toMatchObject({ done: 2, nearDuplicates: 0, refused: { near_duplicate: 0 } })
+    await store.commit(emptyBatch({ added: [newUrl('http://a.test/late')] }))
+    const { urls } = store.claim('a.test', { limit: 1, nowMs: 0, leased: new Set() })
+    await store.commit(emptyBatch({ ended: [ended(urls[0]!, { isNearDuplicate: true, refused: { near_duplicate: 3 } })] }))
+    expect(store.counters()).toMatchObject({ done: 3, nearDuplicates: 1, refused: { near_duplicate: 3 } })
+  })
+})
+
 test('a data file that was emptied is no store: its crawl’s results are not deleted for want of a committed length', async () => {
   await made((store) => commitPages(store, 3))
   const pages = path.join(dir, 'pages-000001.jsonl')

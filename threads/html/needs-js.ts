@@ -36,7 +36,11 @@ const emptyShell = new RegExp([
 ].join('|'), 'i')
 
 /** What a framework leaves on each of its pages, rendered or not: state for the browser, settings, versions. */
-const frameworkMarks = /\b__(?:NUXT__|NEXT_DATA__|sveltekit_|remixContext\b)|[\s"'/]id=["']?(?:root|app|__next|__nuxt|___gatsby|q-app)["'\s>]|<app-root\b|\bng-(?:version|app)=|\bdata-reactroot\b|\/config\/environment["']/
+const frameworkMarks = new RegExp([
+  String.raw`\b__(?:NUXT__|NEXT_DATA__|sveltekit_|remixContext\b)|\bdata-reactroot\b`,
+  String.raw`[\s"'/]id=["']?(?:root|app|__next|__nuxt|___gatsby|q-app)["'\s>]`,
+  String.raw`<app-root\b|\bng-(?:version|app)=|/config/environment["']`,
+].join('|'))
 
 /** `bytes` is the document, `isCut` says that it goes on after them. */
 export function needsJs({ textLength, scriptLength, scriptsLoaded }: ReadableFacts, bytes: Uint8Array, isCut: boolean): boolean {
