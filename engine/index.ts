@@ -34,6 +34,6 @@ export { SluiceError, errorCodes, failureTable, type ErrorCode, type FailureCode
 export type {
   AddResult, BlockedOn, Bound, CrawlerEvents, CrawlState, HostStats, RejectedUrl, RunOptions, StartOptions, Stats, Summary,
 } from './core/api-types.ts'
-export type { Concurrency, CrawlOptions, CrawlOptionsGiven, Format, HostLimitGiven, Politeness, RunLimits, RunLimitsGiven, Scope } from './core/options.ts'
+export type { Concurrency, CrawlOptions, CrawlOptionsGiven, Format, HostLimitGiven, NearDuplicatePolicy, Politeness, RunLimits, RunLimitsGiven, Scope } from './core/options.ts'
 export type { Extractor, ParsedPage } from '../threads/extractor.ts'
 export type { Counters, Outcome, PageRecord, RefusalReason, Timings, TlsFacts, UrlState } from './core/types.ts'

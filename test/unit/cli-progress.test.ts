@@ -122,6 +122,8 @@ describe('the summary', () => {
 
   it('of a crawl with nothing to tell is one line', () => {
     expect(summaryLines({ dir: 'd', summary: summaryWith(), failures: { byCode: {}, seeds: 0 }, elapsedMs: 0, canContinue: true })).toEqual(['complete: 0 pages, 0 failed, 0 queued, 0 B received, in 0.0s'])
+    const near = summaryWith({ pages: 3, pagesThisRun: 3, nearDuplicates: 2 })
+    expect(summaryLines({ dir: 'd', summary: near, failures: { byCode: {}, seeds: 0 }, elapsedMs: 0, canContinue: true }).at(-1)).toMatch(/^complete: 3 pages, 2 near-duplicates, 0 failed/)
   })
 
   it('of a complete crawl says that links led out of its scope, which may be why it has so few pages', () => {
