@@ -4,7 +4,6 @@ import { describe, expect, it } from 'vitest'
 import { registrableDomainOf } from '../../engine/core/domain.ts'
 import { limits } from '../../engine/core/limits.ts'
 import { fingerprintOf, hostHashOf, parseFetchUrl, urlKey } from '../../engine/core/url-key.ts'
-import { charsetOf, decodeText } from '../../threads/html/charset.ts'
 import { parseDocument } from '../../threads/html/document.ts'
 import { baseOf, LinkCollector, refusalOf, type LinkRules } from '../../threads/html/links.ts'
 import { readHtml, type HtmlFacts } from '../../threads/html/read-html.ts'
@@ -15,49 +14,6 @@ import { corpusPath } from '../support/corpus.ts'
 const bytes = (text: string): Uint8Array => Buffer.from(text)
 const read = (html: string): HtmlFacts => readHtml(bytes(html))
 const hrefs = (html: string): string[] => read(html).links.map(({ href }) => href)
-
-describe('charset', () => {
-  const of = (body: Uint8Array, contentType?: string, isCut = false): string => {
-    const { name, from } = charsetOf(body, { contentType, isHtml: true, isCut })
-    return `${name} ${from}`
-  }
-
-  it('is the byte order mark\'s, before all declarations', () => {
-    expect(of(Uint8Array.of(0xef, 0xbb, 0xbf, 0x41), 'text/html; charset=iso-8859-2')).toBe('utf-8 bom')
-    expect(of(Uint8Array.of(0xff, 0xfe, 0x41, 0))).toBe('utf-16le bom')
-    expect(of(Uint8Array.of(0xfe, 0xff, 0, 0x41))).toBe('utf-16be bom')
-  })
-
-  it('is the header\'s before the document\'s, and an unknown label is passed over', () => {
-    const body = bytes('<meta charset=windows-1251>')
-    expect(of(body, 'text/html; charset="Shift_JIS"')).toBe('shift_jis header')
-    expect(of(body, 'text/html; charset=nonsense')).toBe('windows-1251 meta')
-    expect(of(bytes('<meta charset=nonsense><meta charset=gb2312>'))).toBe('gbk meta')
-  })
-
-  it('is read in a meta element of the first 1,024 bytes, outside of comments', () => {
-    expect(of(bytes('<meta http-equiv="Content-Type" content="text/html; charset=koi8-r">'))).toBe('koi8-r meta')
-    expect(of(bytes('<!-- <meta charset=koi8-r> --><meta charset=utf-16>'))).toBe('utf-8 meta')
-    expect(of(bytes(`${' '.repeat(1_020)}<meta charset=koi8-r>`))).toBe('utf-8 guess')
-  })
-
-  it('is UTF-8 when undeclared bytes are valid, a character cut at the end included, else windows-1252', () => {
-    const euro = Buffer.from('price 5 €')
-    expect(of(euro)).toBe('utf-8 guess')
-    expect(of(euro.subarray(0, -1), undefined, true)).toBe('utf-8 guess')
-    expect(of(euro.subarray(0, -1))).toBe('windows-1252 guess')
-    expect(of(Buffer.from('caf\xe9', 'latin1'))).toBe('windows-1252 guess')
-  })
-
-  it('leaves its byte order mark out of the text, and decodes views of shared memory', () => {
-    const shared = new Uint8Array(new SharedArrayBuffer(8))
-    shared.set([0xef, 0xbb, 0xbf, 0xc3, 0xa9], 1)
-    const body = shared.subarray(1, 6)
-    expect(decodeText(body, charsetOf(body, { isHtml: true, isCut: false }))).toBe('é')
-    const cyrillic = new Uint8Array(new SharedArrayBuffer(1)).fill(0xc6)
-    expect(decodeText(cyrillic, { name: 'windows-1251', from: 'meta', bomBytes: 0 })).toBe('Ж')
-  })
-})
 
 describe('readHtml', () => {
   it('reads the elements that link, in document order, with character references replaced', () => {

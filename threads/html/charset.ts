@@ -1,78 +1,132 @@
 /**
- * Which encoding a document is in, and its text. Byte order mark, then Content-Type, then a meta element in the first
- * 1,024 bytes (HTML standard, "prescan a byte stream"), then UTF-8 if the bytes are valid UTF-8, else windows-1252. An
- * unknown label is passed over; it never fails the page. Pure; runs in a parse worker.
+ * Which encoding a document is in, its text, and its bytes as UTF-8 where a scanner could not read them. Byte order mark,
+ * then Content-Type, then what the document declares (`prescan.ts`), then UTF-8 if the bytes are valid UTF-8, else
+ * windows-1252. An unknown label is passed over and kept for the record; nothing here fails a page. Pure; runs in a parse
+ * worker.
  */
 import { isUtf8 } from 'node:buffer'
+import { decode, encodingOfLabel, isAsciiCompatible } from './encodings.ts'
+import { isSpace, lateMeta, prescan, shownLabel, type Declaration } from './prescan.ts'
 
 export interface Charset {
-  /** Name in the Encoding standard, in lower case. */
+  /** Name in the Encoding Standard, in lower case. */
   readonly name: string
   readonly from: 'bom' | 'header' | 'meta' | 'guess'
+  /** Bytes of the byte order mark, which is no part of the text. */
   readonly bomBytes: number
+  /** The first label that names no encoding (in the header, then in the document), at most 64 characters of it. */
+  readonly unknownLabel?: string
 }
 
-const PRESCAN_BYTES = 1_024
-const decoders = new Map<string, InstanceType<typeof TextDecoder>>()
+export interface CharsetOptions {
+  readonly contentType?: string | undefined
+  /** Only HTML declares its encoding in its bytes. */
+  readonly isHtml: boolean
+  /** The bytes are the prefix of a longer document, and may end inside a character. */
+  readonly isCut: boolean
+}
 
-/** The encoding that a label names, or undefined when there is none (or this runtime has no decoder for it). */
-function encodingOf(label: string | undefined): string | undefined {
-  if (label === undefined) return undefined
-  try {
-    return new TextDecoder(label).encoding
-  } catch {
-    return undefined
+const UTF8_TAIL_BYTES_MAX = 3
+
+/** A quoted string that begins at `at`, and where it ends: behind its quote, or at the end of all. */
+function quotedString(text: string, at: number): { readonly value: string; readonly end: number } {
+  let value = ''
+  let index = at + 1
+  for (; index < text.length && text[index] !== '"'; index += 1) {
+    if (text[index] === '\\' && index + 1 < text.length) index += 1
+    value += text[index]
   }
+  return { value, end: index + 1 }
 }
 
-/** The charset parameter of a Content-Type. */
-function charsetParameter(contentType: string | undefined): string | undefined {
-  return /;\s*charset\s*=\s*["']?([^\s"';,]+)/i.exec(contentType ?? '')?.[1]
+function endOf(text: string, at: number, first: string, second: string): number {
+  let end = at
+  while (end < text.length && text[end] !== first && text[end] !== second) end += 1
+  return end
 }
 
-function attribute(tag: string, name: string): string | undefined {
-  const match = new RegExp(`[\\s"'/]${name}\\s*=\\s*(?:"([^"]*)"|'([^']*)'|([^\\s"'>]+))`, 'i').exec(tag)
-  return match === null ? undefined : (match[1] ?? match[2] ?? match[3])
-}
-
-function metaCharset(bytes: Uint8Array): string | undefined {
-  const prefix = Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(PRESCAN_BYTES, bytes.byteLength)).toString('latin1')
-  for (const [tag] of prefix.replace(/<!--[^]*?(?:-->|$)/g, '').matchAll(/<meta[\s/][^>]*/gi)) {
-    const isContentType = attribute(tag, 'http-equiv')?.toLowerCase() === 'content-type'
-    const label = attribute(tag, 'charset') ?? (isContentType ? charsetParameter(`;${attribute(tag, 'content') ?? ''}`) : undefined)
-    const encoding = encodingOf(label?.trim())
-    if (encoding === undefined) continue
-    // A document whose meta element can be read as ASCII is not in UTF-16.
-    return encoding.startsWith('utf-16') ? 'utf-8' : encoding
+/**
+ * The charset parameter of a Content-Type as the MIME Sniffing Standard parses it: a quoted string ends at its quote or at
+ * the end of all, what follows it is skipped, a name with white space before its `=` is another name, the first of several
+ * counts. Where that standard finds nothing, two things are read all the same: a parameter whatever the type before it looks
+ * like, and the next where one is empty. A comma ends a value, as where a header came twice.
+ */
+export function charsetParameter(contentType: string): string | undefined {
+  for (let at = contentType.indexOf(';'); at !== -1; at = contentType.indexOf(';', at)) {
+    at += 1
+    while (isSpace(contentType.charCodeAt(at))) at += 1
+    const nameEnd = endOf(contentType, at, ';', '=')
+    const isCharset = contentType.slice(at, nameEnd).toLowerCase() === 'charset'
+    at = nameEnd
+    if (contentType[at] !== '=') continue
+    at += 1
+    const quoted = contentType[at] === '"' ? quotedString(contentType, at) : undefined
+    const end = quoted?.end ?? endOf(contentType, at, ';', ',')
+    const value = quoted?.value ?? contentType.slice(at, end)
+    if (isCharset && value.trim() !== '') return value
+    at = end
   }
   return undefined
 }
 
-/** A cut body may end within a character: up to three bytes are left out of the judgement. */
-function looksLikeUtf8(bytes: Uint8Array, isCut: boolean): boolean {
-  if (isUtf8(bytes)) return true
-  return isCut && [1, 2, 3].some((cut) => isUtf8(bytes.subarray(0, Math.max(0, bytes.byteLength - cut))))
+/** Bytes of a character that a cut took the end of: a lead byte among the last three that asks for more than is there. */
+function cutBytes(bytes: Uint8Array): number {
+  for (let count = 1; count <= Math.min(UTF8_TAIL_BYTES_MAX, bytes.byteLength); count += 1) {
+    const byte = bytes[bytes.byteLength - count]!
+    if (byte >= 0xc2) return count < (byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : 2) ? count : 0
+    if (byte < 0x80) return 0
+  }
+  return 0
 }
 
-export function charsetOf(bytes: Uint8Array, options: { contentType?: string | undefined; isHtml: boolean; isCut: boolean }): Charset {
-  const [first, second, third] = bytes
+function guess(bytes: Uint8Array, isCut: boolean): string {
+  return isUtf8(isCut ? bytes.subarray(0, bytes.byteLength - cutBytes(bytes)) : bytes) ? 'utf-8' : 'windows-1252'
+}
+
+function bomOf([first, second, third]: Uint8Array): Charset | undefined {
   if (first === 0xef && second === 0xbb && third === 0xbf) return { name: 'utf-8', from: 'bom', bomBytes: 3 }
   if (first === 0xfe && second === 0xff) return { name: 'utf-16be', from: 'bom', bomBytes: 2 }
   if (first === 0xff && second === 0xfe) return { name: 'utf-16le', from: 'bom', bomBytes: 2 }
-  const header = encodingOf(charsetParameter(options.contentType))
-  if (header !== undefined) return { name: header, from: 'header', bomBytes: 0 }
-  const meta = options.isHtml ? metaCharset(bytes) : undefined
-  if (meta !== undefined) return { name: meta, from: 'meta', bomBytes: 0 }
-  return { name: looksLikeUtf8(bytes, options.isCut) ? 'utf-8' : 'windows-1252', from: 'guess', bomBytes: 0 }
+  return undefined
 }
 
-/** The text of a document. UTF-8 takes Buffer's decoder, which is twice as fast as TextDecoder (DESIGN, section 7). */
+/**
+ * What a document declares. A meta element beyond the first 1,024 bytes counts too, and even before an XML declaration,
+ * since a tree builder that finds it begins anew; only UTF-16 is settled.
+ */
+function declared(bytes: Uint8Array): Declaration {
+  const early = prescan(bytes)
+  if (early.by === 'meta' || early.encoding?.startsWith('utf-16') === true) return early
+  const late = lateMeta(bytes)
+  return { encoding: late.encoding ?? early.encoding, unknownLabel: early.unknownLabel ?? late.unknownLabel }
+}
+
+export function charsetOf(bytes: Uint8Array, { contentType, isHtml, isCut }: CharsetOptions): Charset {
+  const bom = bomOf(bytes)
+  if (bom !== undefined) return bom
+  const label = contentType === undefined ? undefined : charsetParameter(contentType)
+  const header = label === undefined ? undefined : encodingOfLabel(label)
+  if (header !== undefined) return { name: header, from: 'header', bomBytes: 0 }
+  const document = isHtml ? declared(bytes) : undefined
+  const unknownLabel = label === undefined ? document?.unknownLabel : shownLabel(label)
+  const name = document?.encoding
+  return {
+    ...(name === undefined ? { name: guess(bytes, isCut), from: 'guess' } : { name, from: 'meta' }),
+    bomBytes: 0, ...(unknownLabel !== undefined && { unknownLabel }),
+  }
+}
+
+/** The text of a document, without its byte order mark. */
 export function decodeText(bytes: Uint8Array, charset: Charset): string {
-  const body = bytes.subarray(charset.bomBytes)
-  if (charset.name === 'utf-8') return Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString('utf8')
-  let decoder = decoders.get(charset.name)
-  if (decoder === undefined) decoders.set(charset.name, decoder = new TextDecoder(charset.name, { ignoreBOM: true }))
-  return decoder.decode(body)
+  return decode(bytes, charset.name, charset.bomBytes)
+}
+
+/**
+ * A document as bytes that a scanner of ASCII markup can read, without its byte order mark: as it stands where its encoding
+ * allows that (a view, not a copy), else turned into UTF-8, which `charset` is for the result from then on.
+ */
+export function transcode(bytes: Uint8Array, charset: Charset): Uint8Array {
+  return isAsciiCompatible(charset.name) ? bytes.subarray(charset.bomBytes) : Buffer.from(decodeText(bytes, charset))
 }
 
 export function decodeBytes(bytes: Uint8Array, name: string): string {
