@@ -108,6 +108,25 @@ describe.skipIf(noCorpus)(`charset corpus${noCorpus ? ` (${reason})` : ''}`, () 
     expect(charset(read('detect/utf8.txt'))).toEqual({ name: 'utf-8', from: 'guess', bomBytes: 0 })
   })
 
+  it('an undeclared text in an East Asian encoding is recognised, and one in an encoding of one byte is not taken for one', () => {
+    const eastAsian = new Set(['Big5', 'EUC-JP', 'EUC-KR', 'GBK', 'gb18030', 'ISO-2022-JP', 'Shift_JIS'])
+    const texts = cases.filter(({ kind, expected_encoding }) => kind === 'detection only' && !expected_encoding!.startsWith('UTF'))
+    expect(texts).toHaveLength(19)
+    for (const given of texts) {
+      const expected = given.expected_encoding!
+      // GBK is read as its larger sister is.
+      const name = eastAsian.has(expected) ? expected.toLowerCase().replace('gb18030', 'gbk') : 'windows-1252'
+      expect([given.name, charset(bodyOf(given)).name]).toEqual([given.name, name])
+    }
+    const found = cases.filter(({ file, expected_encoding }) => file?.startsWith('made/') && expected_encoding !== null).flatMap((given) => {
+      const bytes = bodyOf(given)
+      const name = charsetOf(bytes, { isHtml: false, isCut: false }).name
+      return ['utf-8', 'utf-16le', 'utf-16be', 'windows-1252'].includes(name) ? [] : [[given.expected_encoding!.toLowerCase().replace('gb18030', 'gbk'), name] as const]
+    })
+    for (const [expected, name] of found) expect(name).toBe(expected)
+    expect(found.length).toBeGreaterThan(30)
+  })
+
   /** `#data` blocks with `#encoding` answers; the data may hold any bytes. */
   function html5lib(file: string): (readonly [string, Buffer, string])[] {
     const text = readFileSync(`${html5libDir}/${file}`).toString('latin1')

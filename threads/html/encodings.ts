@@ -81,7 +81,7 @@ export function encodeQuery(href: string, encoding: string): string {
   const mark = href.indexOf('?')
   if (mark === -1) return href
   const hash = href.indexOf('#')
-  if (hash !== -1 && hash < mark) return href
+  // A mark behind the hash leaves nothing between them.
   let end = hash === -1 ? href.length : hash
   if (isAsciiText(href, mark + 1, end)) return href
   // What a URL parser would drop is dropped before it could be escaped: controls and spaces at the end, tabs and line ends.
