@@ -134,15 +134,3 @@ export function decodeText(bytes: Uint8Array, charset: Charset): string {
 export function transcode(bytes: Uint8Array, charset: Charset): Uint8Array {
   return isAsciiCompatible(charset.name) ? bytes.subarray(charset.bomBytes) : Buffer.from(decodeText(bytes, charset))
 }
-
-export function decodeBytes(bytes: Uint8Array, name: string): string {
-  return decodeText(bytes, { name, from: 'meta', bomBytes: 0 })
-}
-
-export function isAsciiCompatible(name: string): boolean {
-  return !name.startsWith('utf-16') && name !== 'iso-2022-jp'
-}
-
-export function transcode(bytes: Uint8Array, charset: Charset): Uint8Array {
-  return Buffer.from(decodeText(bytes, charset))
-}

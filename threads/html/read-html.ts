@@ -3,7 +3,8 @@
  * where things stand, this module makes strings of the few that are kept. Runs in a parse worker and in `inspect page`.
  * Holds the thread's one scanner: what `readHtml` answers is valid until its next call.
  */
-import { charsetOf, isAsciiCompatible, transcode, type Charset } from './charset.ts'
+import { charsetOf, transcode, type Charset } from './charset.ts'
+import { isAsciiCompatible } from './encodings.ts'
 import { linkElements, type HtmlFacts, type LinkElement, type RawLinks } from './html-facts.ts'
 import { parseRefresh, type Refresh } from './refresh.ts'
 import { readDirectives } from './robots-directives.ts'
@@ -93,10 +94,9 @@ function optional<Key extends string>(key: Key, value: string): { readonly [K in
 
 export function readHtml(bytes: Uint8Array, options: ReadHtmlOptions = {}): HtmlFacts {
   const charset = options.charset ?? charsetOf(bytes, { contentType: options.contentType, isHtml: true, isCut: options.isCut ?? false })
-  const isScannable = isAsciiCompatible(charset.name)
-  const body = isScannable ? bytes.subarray(charset.bomBytes) : transcode(bytes, charset)
+  const body = transcode(bytes, charset)
   const notes = scanner.scan(body, options)
-  const values = new Values(body, isScannable ? charset.name : 'utf-8')
+  const values = new Values(body, isAsciiCompatible(charset.name) ? charset.name : 'utf-8')
   const refresh = keepRefreshes(notes, values)
   const text = (fact: number, of: 'attribute' | 'text' = 'attribute'): string => {
     const start = notes.factStart(fact)

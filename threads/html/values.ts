@@ -3,7 +3,7 @@
  * in a parse worker. The only importer of entities. Most values are plain ASCII and cost one string.
  */
 import { decodeHTML, decodeHTMLAttribute } from 'entities'
-import { decodeBytes } from './charset.ts'
+import { decode } from './encodings.ts'
 
 /** Bytes that are not themselves in a value: not ASCII, `&`, NUL and the carriage return. */
 const isOdd = new Uint8Array(256).map((_, byte) => (byte >= 0x80 || byte === 0x26 || byte === 0 || byte === 0x0d ? 1 : 0))
@@ -41,7 +41,7 @@ export class Values {
   }
 
   #decoded(start: number, end: number): string {
-    const text = decodeBytes(this.bytes.subarray(start, end), this.#encoding)
+    const text = decode(this.#buffer, this.#encoding, start, end)
     return text.includes('\r') || text.includes('\0') ? text.replace(/\r\n?/g, '\n').replaceAll('\0', '\uFFFD') : text
   }
 }
