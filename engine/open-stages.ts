@@ -11,6 +11,7 @@ import { fileURLToPath } from 'node:url'
 import { acquireDir } from '../storage/control.ts'
 import { KnownTable } from '../storage/known.ts'
 import { openStore } from '../storage/lmdb/lmdb-store.ts'
+import { QueryGrowth } from '../storage/query-growth.ts'
 import type { CommitBatch, CommitResult } from '../storage/store.ts'
 import { ParsePool } from '../threads/parse-pool.ts'
 import { ScopeTable } from '../threads/scope-table.ts'
@@ -81,18 +82,23 @@ async function openAll(given: CrawlOptionsGiven, on: StageEvents, closers: Close
   const lock = await acquireDir(dir, { waitMs: limits.lockWaitMs })
   closers.push(() => lock.close())
   const known = KnownTable.create()
-  const store = await openStore(dir, { known })
+  const queries = QueryGrowth.create()
+  const store = await openStore(dir, { known, queries })
   closers.push(() => store.close())
   const before = store.options()
   const options = resolveCrawlOptions(given, before)
   store.setScope(options.scope, registrableDomainOf)
   const keyPolicy = keyPolicyOf(options.dedupe)
   if (keyPolicy.www) store.setTwins(twinHostOf)
+  store.setCaps({
+    queuedPerHostMax: options.maxQueuedPerHost,
+    queriesPerPathMax: options.traps === 'on' ? options.maxQueriesPerPath : Number.POSITIVE_INFINITY,
+  })
 
   const [clock, events] = [systemClock, new Events(dir)]
   const scopeTable = ScopeTable.create(limits.scopeNamesMax)
   for (const name of store.scope()) scopeTable.add(name)
-  const pool = await openPool({ options, dir, store, known, scopeTable })
+  const pool = await openPool({ options, dir, store, known, queries, scopeTable })
   closers.push(() => pool.close())
   const budget = new ByteBudget(limits.bodyBytesInFlightMax)
   const resolver = new Resolver({ lookup: createNameLookup(systemNameServices()), pins: options.resolve, clock })
@@ -134,10 +140,11 @@ interface PoolNeeds {
   readonly dir: string
   readonly store: { readonly crawlId: string; readonly warcFileFirst: number }
   readonly known: KnownTable
+  readonly queries: QueryGrowth
   readonly scopeTable: ScopeTable
 }
 
-async function openPool({ options, dir, store, known, scopeTable }: PoolNeeds): Promise<ParsePool> {
+async function openPool({ options, dir, store, known, queries, scopeTable }: PoolNeeds): Promise<ParsePool> {
   const extractor = options.extract === undefined ? undefined : await extractorPath(options.extract)
   return ParsePool.open({
     threads: options.threads > 0 ? options.threads : Math.max(1, availableParallelism() - 1),
@@ -146,6 +153,7 @@ async function openPool({ options, dir, store, known, scopeTable }: PoolNeeds): 
       known: known.memory, include: options.include, exclude: options.exclude, warcFileFirst: store.warcFileFirst,
       crawlId: store.crawlId, userAgent: options.userAgent, simhash: wantsSimhash(options),
       ...(options.scope !== 'any' && { scope: { table: scopeTable.memory, mode: options.scope } }),
+      ...(options.traps === 'on' && { traps: { queries: queries.memory, queriesPerPathMax: options.maxQueriesPerPath } }),
       ...(options.format.includes('warc') && { warcDir: dir }),
       ...(extractor !== undefined && { extractor }),
     },

@@ -8,7 +8,7 @@
  *   | SLF1 |outcome|flags| code  | body  | links | line | WARC    | WARC    | WARC     | content   | SimHash | refused, a    |
  *   |      |       |     | bytes | bytes |       | bytes| file    | length  | offset   | hash (16) | (8)     | u32 a reason  |
  *   +------+-------+-----+-------+-------+-------+------+---------+---------+----------+-----------+---------+---------------+
- *   96: code | line | links
+ *   116: code | line | links
  *   a link: fingerprint (16) | host hash (8) | flags (1) | URL bytes (2) | URL
  */
 import { refusalReasons, type LinkList, type ParsedResult, type RefusalReason } from '../engine/core/types.ts'

@@ -11,11 +11,12 @@ import { contentHashOf, parseFetchUrl } from '../engine/core/url-key.ts'
 import type { SlotPage } from './arena.ts'
 import { LazyPage, type Extractor } from './extractor.ts'
 import { charsetOf } from './html/charset.ts'
-import { baseOf, noRefusals, refusalOf, type LinkCollector, type Refusals } from './html/links.ts'
+import { baseOf, noRefusals, originOf, refusalOf, type LinkCollector, type Refusals } from './html/links.ts'
 import { needsJs } from './html/needs-js.ts'
 import { readHtml } from './html/read-html.ts'
 import type { SimHasher } from './html/simhash.ts'
 import { readDirectives } from './html/robots-directives.ts'
+import { rawLinksOf } from './html/url-shim.ts'
 import type { Inflater } from './inflate.ts'
 import { recordLine, type PageFacts } from './page-record.ts'
 
@@ -61,7 +62,7 @@ function readRedirect({ meta, redirects }: SlotPage, tools: ParseTools): Reading
   const target = parseFetchUrl(location, meta.url)
   const facts = { truncated: meta.truncated, redirectTo: target?.href ?? location.slice(0, limits.urlBytesMax) }
   if (redirects >= limits.redirectsMax) return failed('redirect_limit', facts)
-  if (target !== undefined) return { outcome: 'redirect', facts, ...tools.collector.redirect(target) }
+  if (target !== undefined) return { outcome: 'redirect', facts, ...tools.collector.redirect(target.href) }
   const refused = noRefusals()
   refused[refusalOf(location, meta.url)] += 1
   return { outcome: 'redirect', links: noLinks, refused, facts }
@@ -81,7 +82,9 @@ async function readOk({ meta, headerBlock }: SlotPage, body: Uint8Array, isCut: 
   const html = isHtml(meta, body) ? readHtml(body, { contentType: meta.contentType, isCut }) : undefined
   const charset = charsetOf(body, { contentType: meta.contentType, isHtml: html !== undefined, isCut })
   const base = baseOf(meta.url, html?.base)
-  const { links, refused, count } = tools.collector.collect(html?.links ?? [], base, meta.followLinks)
+  const { links, refused, count } = tools.collector.collect(rawLinksOf(html?.links ?? []), {
+    base, isForeignBase: originOf(base) !== originOf(meta.url), encoding: charset.name, followLinks: meta.followLinks,
+  })
   const tag = readDirectives(meta.robotsTag === undefined ? [] : [meta.robotsTag], tools.agent)
   const canonical = html?.canonical === undefined ? undefined : parseFetchUrl(html.canonical, base)?.href
   const facts: PageFacts = {

@@ -6,6 +6,7 @@
 import { workerData } from 'node:worker_threads'
 import { limits } from '../engine/core/limits.ts'
 import { KnownTable } from '../storage/known.ts'
+import { QueryGrowth } from '../storage/query-growth.ts'
 import { WarcWriter } from '../storage/sinks/warc.ts'
 import { Arena } from './arena.ts'
 import { loadExtractor } from './extractor.ts'
@@ -53,13 +54,14 @@ function openWarc({ crawlId, userAgent, warcDir: dir }: WorkerOptions): WarcFile
 
 async function prepare(): Promise<Prepared> {
   const scope = scopeOf(options)
-  const { known } = options
+  const { known, traps } = options
   return {
     inflater: new Inflater(options.maxBodyBytes),
     collector: new LinkCollector({
       include: options.include.map((pattern) => new RegExp(pattern, 'u')),
       exclude: options.exclude.map((pattern) => new RegExp(pattern, 'u')),
       ...(scope && { scope }), ...(known && { known: KnownTable.over(known) }),
+      ...(traps && { traps: { queries: QueryGrowth.over(traps.queries), queriesPerPathMax: traps.queriesPerPathMax } }),
     }),
     agent: /^[\w-]*/.exec(options.userAgent)![0].toLowerCase(),
     extractor: options.extractor === undefined ? undefined : await loadExtractor(options.extractor),

@@ -7,6 +7,8 @@ export interface WorkerOptions {
   readonly known?: SharedArrayBuffer
   /** Which links are followed; absent: any. */
   readonly scope?: { readonly table: SharedArrayBuffer; readonly mode: 'host' | 'domain' }
+  /** The rules against generated addresses, with the counts of queries by path; absent: they are off. */
+  readonly traps?: { readonly queries: SharedArrayBuffer; readonly queriesPerPathMax: number }
   /** Regular expressions, with the flag `u`. */
   readonly include: readonly string[]
   readonly exclude: readonly string[]

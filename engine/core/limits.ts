@@ -13,6 +13,12 @@ export const limits = {
   urlBytesMax: 8_000,
   /** Distinct links taken from one page; the rest are counted as refused. */
   linksPerPageMax: 10_000,
+  /** A longer link looks generated. sitemaps.org: a location has fewer than 2,048 characters. */
+  linkCharsMax: 2_000,
+  /** A link with more path segments looks generated: the default of Heritrix's TooManyPathSegments. */
+  pathSegmentsMax: 20,
+  /** The same segments may follow each other so often: the default of Heritrix's PathologicalPath. */
+  pathRepeatsMax: 2,
   /** Hops of one chain, as the Fetch standard allows 20; browsers stop there too. */
   redirectsMax: 20,
   /** A depth is stored in two bytes. */
@@ -131,6 +137,7 @@ export const limits = {
 
 invariant(limits.commitQueueUrlsMax >= limits.commitUrlsMax, 'a whole batch fits into the commit queue')
 invariant(limits.pagesUnackedMax <= limits.commitQueueUrlsMax, 'what the consumer holds can be committed at once')
+invariant(limits.linkCharsMax < limits.urlBytesMax, 'a link that is too long to follow can be read')
 invariant(limits.backoffMsMin < limits.backoffMsMax, 'back-off has room to grow')
 invariant(limits.metaBytesMax > 2 * limits.urlBytesMax, 'a URL and its referrer fit into a slot')
 invariant(limits.slotsMin >= 2, 'one slot can be filled while another is parsed')

@@ -41,6 +41,9 @@ export const crawlOptions = {
   exclude: option<readonly string[]>({ type: 'patterns', default: [], flag: '--exclude', stored: true, help: 'never follow links that match this regular expression; repeatable' }),
   maxDepth: option<number>({ type: 'integer', min: 0, max: limits.depthMax, default: limits.depthMax, flag: '--max-depth', stored: true, help: 'follow links this many steps from a seed' }),
   dedupe: option<readonly DedupeRule[]>({ type: 'choices', choices: dedupeRules, min: 0, default: [], flag: '--dedupe', stored: true, help: `also take for one URL those that differ only in these, with commas: ${dedupeRules.join(', ')}` }),
+  maxQueuedPerHost: option<number>({ type: 'integer', min: 1, max: Number.POSITIVE_INFINITY, default: Number.POSITIVE_INFINITY, flag: '--max-queued-per-host', stored: true, help: 'refuse links to a host that has as many URLs in the queue; seeds are taken all the same' }),
+  traps: option<'on' | 'off'>({ type: 'choice', choices: ['on', 'off'], default: 'on', flag: '--traps', stored: true, help: 'refuse links whose address looks generated: very long, very deep, repeating itself, or one more query of a path that has too many' }),
+  maxQueriesPerPath: option<number>({ type: 'integer', min: 1, max: 1_000_000_000, default: 10_000, flag: '--max-queries-per-path', stored: true, help: 'with --traps on: so many URLs that differ in nothing but their query are taken from links, then no more' }),
   userAgent: option<string>({ type: 'header', default: 'Sluice/0.1 (+https://www.npmjs.com/package/sluice)', flag: '--user-agent', stored: true, help: 'name sent with every request and looked for in robots.txt; a contact address is expected' }),
   politeness: option<Politeness>({ type: 'choice', choices: ['host', 'domain', 'ip'], default: 'host', flag: '--politeness', stored: true, help: 'what the delay is counted for' }),
   delayMs: option<number>({ type: 'duration', min: 0, max: 3_600_000, default: 1_000, flag: '--delay', stored: true, help: 'least time between two starts on one host, domain or address' }),
@@ -121,7 +124,9 @@ export function resolveHostLimit(given: HostLimitGiven): HostLimit {
 export function storedOptions(options: CrawlOptions): Readonly<Record<string, unknown>> {
   const kept: Record<string, unknown> = {}
   for (const [name, spec] of Object.entries(crawlOptions)) {
-    if (spec.stored) kept[name] = options[name as keyof CrawlOptions]
+    const value = options[name as keyof CrawlOptions]
+    // No bound is the absence of one: JSON has no infinity.
+    if (spec.stored && value !== Number.POSITIVE_INFINITY) kept[name] = value
   }
   return kept
 }

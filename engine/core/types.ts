@@ -65,8 +65,14 @@ export interface Counters {
   readonly refused: Readonly<Record<RefusalReason, number>>
 }
 
-/** Why a link found in a page never became a URL of the crawl. */
-export const refusalReasons = ['invalid', 'scheme', 'too_long', 'scope', 'pattern', 'depth', 'too_many', 'excluded_host', 'near_duplicate'] as const
+/**
+ * Why a link found in a page never became a URL of the crawl. `url_length` to `query_growth` are the rules against
+ * generated addresses (core/traps.ts); `host_full`: the host has as many URLs in the queue as the operator allows.
+ */
+export const refusalReasons = [
+  'invalid', 'scheme', 'too_long', 'scope', 'pattern', 'depth', 'too_many', 'excluded_host',
+  'url_length', 'path_depth', 'path_repeat', 'query_growth', 'host_full', 'near_duplicate',
+] as const
 export type RefusalReason = (typeof refusalReasons)[number]
 
 /** A URL in the frontier. `row` is the store's own name of the queue row; nobody else looks inside. */
@@ -248,6 +254,11 @@ export interface PageRecord {
 /** A proof that a URL is queued or done; used in workers to spare the commit a look-up. It never guesses. */
 export interface Known {
   has(fingerprint: Uint8Array): boolean
+}
+
+/** How many URLs with a query were admitted for a path, known by `queryPathHash`; what was forgotten counts from 0 again. */
+export interface QueryCounts {
+  countOf(pathHash: Uint8Array): number
 }
 
 /** Where a worker appends the pages that it read, one WARC record pair each. */

@@ -16,6 +16,7 @@ import { SluiceError, invariant } from '../../engine/core/errors.ts'
 import { refusalReasons, warcFileName, type Counters, type RefusalReason, type UrlState } from '../../engine/core/types.ts'
 import { hostHashOf } from '../../engine/core/url-key.ts'
 import type { KnownTable } from '../known.ts'
+import type { QueryGrowth } from '../query-growth.ts'
 import { cutFile, cutSinkFiles, fileNumbers, sinkFilesIn } from '../sinks/files.ts'
 import { JsonlSink } from '../sinks/jsonl.ts'
 import type { Claim, CommitBatch, CommitResult, HostRecord, PageRow, Store } from '../store.ts'
@@ -26,7 +27,7 @@ import { Cursors } from './cursors.ts'
 import { holdsData, openEnvironment, type Environment, type Table, type Tables } from './environment.ts'
 import { findHostKey, hostNameAt, readHost } from './hosts.ts'
 import { LAYOUT_VERSION, after, getNumber, hostKeyOf, isReadyRow, seenKey, sequenceOf } from './layout.ts'
-import { Plan, type ScopeMode } from './plan.ts'
+import { Plan, type LinkCaps, type ScopeMode } from './plan.ts'
 import { claim, type ClaimOptions } from './queue.ts'
 
 export interface OpenOptions {
@@ -34,6 +35,8 @@ export interface OpenOptions {
   readonly hostHash?: (name: string) => Uint8Array
   /** Spares look-ups, and learns what each commit proved. */
   readonly known?: KnownTable
+  /** Learns which paths get URLs with a query from links; absent: such links have no bound. */
+  readonly queries?: QueryGrowth
   /** Looks only: nothing is written, cut or marked, and the directory's owner may be at work. Throws `no_crawl`. */
   readonly readOnly?: boolean
   readonly jsonlFileBytesMax?: number
@@ -129,11 +132,13 @@ export class LmdbStore implements Store {
   readonly #tables: Tables
   readonly #hashOf: (name: string) => Uint8Array
   readonly #known: KnownTable | undefined
+  readonly #queries: QueryGrowth | undefined
   readonly #readOnly: boolean
   readonly #cursors = new Cursors()
   #state: StoredState
   #scope: { mode: ScopeMode; domainOf: (host: string) => string } = { mode: 'any', domainOf: (host) => host }
   #twinOf: ((host: string) => string | undefined) | undefined
+  #caps: LinkCaps = { queuedPerHostMax: Number.POSITIVE_INFINITY, queriesPerPathMax: Number.POSITIVE_INFINITY }
   #committing: Promise<unknown> | undefined
   #closed: Promise<void> | undefined
 
@@ -143,6 +148,7 @@ export class LmdbStore implements Store {
     this.#state = state
     this.#hashOf = options.hostHash ?? hostHashOf
     this.#known = options.known
+    this.#queries = options.queries
     this.#readOnly = options.readOnly ?? false
     this.crawlId = Buffer.from(this.#tables.meta.get(metaKeys.crawlId)!).toString()
     this.openedUnclean = !state.clean
@@ -195,6 +201,11 @@ export class LmdbStore implements Store {
     this.#twinOf = twinOf
   }
 
+  /** How much of one kind is taken from links, from the next commit on. */
+  setCaps(caps: LinkCaps): void {
+    this.#caps = caps
+  }
+
   /**
    * The caller keeps a URL in `leased` from its claim until the commit that ends or defers it has resolved, or until it
    * gives the URL back by leaving it out.
@@ -219,12 +230,14 @@ export class LmdbStore implements Store {
   async #commit(batch: CommitBatch): Promise<CommitResult> {
     const { counters, sequence, commitNumber } = this.#state
     const plan = new Plan({
-      tables: this.#tables, hashOf: this.#hashOf, scope: this.#scope, twinOf: this.#twinOf, known: this.#known, counters, sequence,
+      tables: this.#tables, hashOf: this.#hashOf, scope: this.#scope, twinOf: this.#twinOf, known: this.#known, caps: this.#caps,
+      queries: this.#queries, counters, sequence,
     }, batch)
     this.#state = await writePlan(plan, batch, this.#places, commitNumber + 1)
     for (const row of plan.left) if (isReadyRow(row)) this.#cursors.left(hostKeyOf(row), sequenceOf(row))
     for (const row of plan.entered) this.#cursors.entered(hostKeyOf(row), row)
     for (const fingerprint of plan.proven) this.#known?.add(fingerprint)
+    for (const { path, urls } of plan.queryPaths) this.#queries?.add(path, urls)
     return {
       commitNumber: commitNumber + 1, hostsGrown: plan.hostsGrown(), addedNew: plan.addedNew, newLinks: plan.newLinks,
     }

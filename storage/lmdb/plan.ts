@@ -10,7 +10,8 @@
 import { invariant } from '../../engine/core/errors.ts'
 import { hostOfUrl } from '../../engine/core/fetch-url.ts'
 import { limits } from '../../engine/core/limits.ts'
-import { stateOfOutcome, type Counters, type Known, type NewUrl, type QueuedUrl, type RefusalReason } from '../../engine/core/types.ts'
+import { queryPathHash } from '../../engine/core/traps.ts'
+import { stateOfOutcome, type Counters, type Known, type NewUrl, type QueryCounts, type QueuedUrl, type RefusalReason } from '../../engine/core/types.ts'
 import type { CommitBatch, DeferredUrl, EndedUrl } from '../store.ts'
 import {
   Arena, decodeCount, encodeCount, encodeHostRow, encodeJson, encodePageRow, encodeQueueRow, encodeState,
@@ -22,6 +23,14 @@ import { deferredRow, hostKeyOf, keyText, readyRow, seenKey } from './layout.ts'
 
 export type ScopeMode = 'any' | 'host' | 'domain'
 
+/** How much of one kind is taken from links. What the user adds is meant, and is neither refused nor counted. */
+export interface LinkCaps {
+  /** A host with as many rows in the queue gets no more. */
+  readonly queuedPerHostMax: number
+  /** A path that got as many URLs with a query from links and redirects gets no more of them from links. */
+  readonly queriesPerPathMax: number
+}
+
 /** What a plan reads. */
 export interface PlanView {
   readonly tables: Tables
@@ -31,6 +40,9 @@ export interface PlanView {
   readonly twinOf: ((host: string) => string | undefined) | undefined
   /** Proofs of `seen` rows that spare look-ups. */
   readonly known: Known | undefined
+  readonly caps: LinkCaps
+  /** URLs with a query by path, as committed; absent: none are counted, and `queriesPerPathMax` does not apply. */
+  readonly queries: QueryCounts | undefined
   readonly counters: Counters
   /** The sequence of the next new URL. */
   readonly sequence: number
@@ -56,6 +68,8 @@ export class Plan {
   readonly entered: Uint8Array[] = []
   /** Fingerprints of all that the batch met and that has a `seen` row once it is committed; empty without a table. */
   readonly proven: Uint8Array[] = []
+  /** URLs with a query that links of the batch brought, by path. */
+  readonly queryPaths: { readonly path: Uint8Array; urls: number }[] = []
   readonly counters: Mutable<Counters> & { refused: Record<RefusalReason, number> }
   readonly arena = new Arena()
   sequence: number
@@ -67,6 +81,7 @@ export class Plan {
   readonly #newUrls = new Set<string>()
   readonly #newScope = new Set<string>()
   readonly #touched = new Set<string>()
+  readonly #queryPaths = new Map<string, { readonly path: Uint8Array; urls: number }>()
   readonly #pending = new Map<string, { readonly key: Uint8Array; change: number }>()
 
   constructor(view: PlanView, batch: CommitBatch) {
@@ -151,6 +166,8 @@ export class Plan {
     if (!this.#inScope(name)) return this.#refuse('scope')
     const host = this.#host(name)
     if (host.facts['excluded'] === true) return this.#refuse('excluded_host')
+    if (this.#isFull(host)) return this.#refuse('host_full')
+    if (!this.#takesQuery(url, isRedirect)) return this.#refuse('query_growth')
     const fingerprint = key.subarray(8)
     if (isRedirect) {
       const { depth, priority, referrer } = from
@@ -160,6 +177,30 @@ export class Plan {
       const depth = Math.min(from.depth + 1, limits.depthMax)
       this.#enter(host, key, { url, host: name, fingerprint, depth, priority: Math.min(depth, limits.priorityMax), referrer: from.url })
     }
+    return true
+  }
+
+  /** Rows of the host as committed, and what the batch changed so far: a page that ends makes room for its links. */
+  #isFull(host: PlannedHost): boolean {
+    const { queuedPerHostMax } = this.#view.caps
+    if (queuedPerHostMax === Number.POSITIVE_INFINITY) return false
+    const change = this.#pending.get(keyText(host.key))?.change ?? 0
+    return decodeCount(this.#view.tables.ready.get(host.key)) + change >= queuedPerHostMax
+  }
+
+  /** Counts the query of a URL for its path, unless a link must not bring it any more. A redirect's target is one URL. */
+  #takesQuery(url: string, isRedirect: boolean): boolean {
+    const { queries, caps } = this.#view
+    const path = queries === undefined ? undefined : queryPathHash(url)
+    if (path === undefined) return true
+    const id = keyText(path)
+    const entry = this.#queryPaths.get(id) ?? { path, urls: 0 }
+    if (!isRedirect && queries!.countOf(path) + entry.urls >= caps.queriesPerPathMax) return false
+    if (entry.urls === 0) {
+      this.#queryPaths.set(id, entry)
+      this.queryPaths.push(entry)
+    }
+    entry.urls += 1
     return true
   }
 

@@ -5,10 +5,8 @@ import { registrableDomainOf } from '../../engine/core/domain.ts'
 import { limits } from '../../engine/core/limits.ts'
 import { fingerprintOf, hostHashOf, parseFetchUrl, urlKey } from '../../engine/core/url-key.ts'
 import { parseDocument } from '../../threads/html/document.ts'
-import { baseOf, LinkCollector, refusalOf, type LinkRules } from '../../threads/html/links.ts'
 import { readHtml, type HtmlFacts } from '../../threads/html/read-html.ts'
 import { readDirectives } from '../../threads/html/robots-directives.ts'
-import { ScopeTable } from '../../threads/scope-table.ts'
 import { corpusPath } from '../support/corpus.ts'
 
 const bytes = (text: string): Uint8Array => Buffer.from(text)
@@ -76,74 +74,6 @@ describe('robots directives', () => {
     expect(readDirectives(['otherbot: noindex, nofollow'], 'sluice')).toEqual({})
     expect(readDirectives(['otherbot: noindex, sluice: nofollow'], 'sluice')).toEqual({ nofollow: true })
     expect(readDirectives(['unavailable_after: 25 Jun 2030, noindex'])).toEqual({ noindex: true })
-  })
-})
-
-describe('LinkCollector', () => {
-  const page = 'http://site.example/dir/page'
-  const collect = (list: string[], rules: Partial<LinkRules> = {}, followLinks = true): ReturnType<LinkCollector['collect']> =>
-    new LinkCollector({ include: [], exclude: [], ...rules }).collect(list.map((href) => ({ href, element: 'a' })), page, followLinks)
-  const urls = ({ links }: ReturnType<LinkCollector['collect']>): string[] => Array.from({ length: links.count }, (_, index) => links.url(index))
-  const refusedOf = ({ refused }: ReturnType<LinkCollector['collect']>): object => Object.fromEntries(Object.entries(refused).filter(([, count]) => count > 0))
-
-  it('resolves, drops fragments and counts what has one key once', () => {
-    const collected = collect(['a', './a#x', '/dir/a', '/dir/%61', 'http://SITE.example:80/dir/a', '//other.example/', '?q'])
-    expect(urls(collected)).toEqual(['http://site.example/dir/a', 'http://other.example/', 'http://site.example/dir/page?q'])
-    expect(collected.count).toBe(3)
-    const url = parseFetchUrl('a', page)!
-    expect(collected.links.fingerprint(0)).toEqual(fingerprintOf(urlKey(url)))
-    expect(collected.links.hostHash(1)).toEqual(hostHashOf('other.example'))
-    expect(collected.links.isRedirect(0)).toBe(false)
-  })
-
-  it('counts what it refuses by reason', () => {
-    const long = `/${'x'.repeat(limits.urlBytesMax)}`
-    const collected = collect(['javascript:void(0)', 'mailto:a@b', `data:text/html,${long}`, 'java\nscript:1', 'http://', 'http://a b/', long, `/${'ä'.repeat(limits.urlBytesMax / 4)}`, '/ok'])
-    expect(refusedOf(collected)).toEqual({ scheme: 4, invalid: 2, too_long: 2 })
-    expect(urls(collected)).toEqual(['http://site.example/ok'])
-    expect(refusalOf('tel:1', page)).toBe('scheme')
-  })
-
-  it('applies patterns: one include is enough, one exclude is too', () => {
-    const collected = collect(['/a', '/b', '/a-no'], { include: [/\/a/u, /\/c/u], exclude: [/no$/u] })
-    expect(urls(collected)).toEqual(['http://site.example/a'])
-    expect(refusedOf(collected)).toEqual({ pattern: 2 })
-  })
-
-  it('keeps to the scope, by host or by registrable domain, and sees a name that is added later', () => {
-    const table = ScopeTable.create(10)
-    table.add('site.example')
-    const list = ['/in', 'http://www.site.example/sub', 'http://elsewhere.example/']
-    const byHost = collect(list, { scope: { has: (hash) => table.has(hash), mode: 'host' } })
-    expect(urls(byHost)).toEqual(['http://site.example/in'])
-    expect(refusedOf(byHost)).toEqual({ scope: 2 })
-    const domains = ScopeTable.create(10)
-    domains.add('site.co.uk')
-    const collector = new LinkCollector({ include: [], exclude: [], scope: { has: (hash) => domains.has(hash), mode: 'domain' } })
-    const raw = ['http://www.site.co.uk/', 'http://other.co.uk/'].map((href) => ({ href, element: 'a' as const }))
-    expect(collector.collect(raw, page, true).links.count).toBe(1)
-    domains.add('other.co.uk')
-    expect(collector.collect(raw, page, true).links.count).toBe(2)
-  })
-
-  it('drops what is known without counting it as refused, and never a redirect', () => {
-    const known = { has: () => true }
-    const collected = collect(['/a'], { known })
-    expect([collected.links.count, collected.count, refusedOf(collected)]).toEqual([0, 1, {}])
-    const target = new LinkCollector({ include: [], exclude: [], known }).redirect(new URL('http://site.example/a'))
-    expect([target.links.count, target.links.isRedirect(0)]).toEqual([1, true])
-  })
-
-  it('refuses all links of a page that is too deep, and those beyond the limit of a page', () => {
-    expect(refusedOf(collect(['/a', '/b'], {}, false))).toEqual({ depth: 2 })
-    const many = collect(Array.from({ length: limits.linksPerPageMax + 5 }, (_, index) => `/${index}`))
-    expect([many.links.count, refusedOf(many)]).toEqual([limits.linksPerPageMax, { too_many: 5 }])
-  })
-
-  it('resolves against the base element, unless that is no http address', () => {
-    expect(baseOf(page, '/other/')).toBe('http://site.example/other/')
-    expect(baseOf(page, 'data:text/plain,x')).toBe(page)
-    expect(baseOf(page, undefined)).toBe(page)
   })
 })
 

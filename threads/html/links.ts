@@ -1,22 +1,63 @@
 /**
- * From the links of a document to the outlinks of a page: resolved, bounded, distinct, filtered, and those refused
- * counted by reason. Runs in a parse worker; holds a bounded memory of host names, and touches nothing shared but the
- * scope and known tables, which it only reads. The order of the rules is the order of their cost.
+ * From the links of a document to the outlinks of a page: distinct, resolved, those that are known left out, the others
+ * judged, and those refused counted by reason. Runs in a parse worker; holds bounded memories of hrefs and of host
+ * names, and touches nothing shared but the scope, known and query tables, which it only reads.
+ *
+ *   bytes of an href -> hash -> met in this page?  -> met before and proven known? -> fingerprint ----------.
+ *                                 | left out            | no: decode, resolve, key, SHA-256 -> fingerprint --+
+ *                                                                                                           v
+ *            outlink <- rules, in the order of their cost <- known? <- met in this page? <-------------------'
+ *                       | refused by reason                   | left out  | left out
+ *
+ * Invariant: what is reported depends on the memories in one way only: a link that is queued or done may be left out.
+ * So a link is asked for in the known table before any rule may refuse it, and `count` is the same with and without.
+ * That is why a hit carries a fingerprint: the page's distinct addresses are counted by it.
+ *
+ * What it relies on: `RawLinks.href` depends on the bytes of the href and the document's encoding alone, but for `meta`,
+ * where the address is a part of an attribute. And the bound: a page's first `linksPerPageMax` distinct spellings of
+ * http(s) addresses are looked at; those after them are counted as `too_many` and cost a hash each.
  */
 import { registrableDomainOf } from '../../engine/core/domain.ts'
 import { limits } from '../../engine/core/limits.ts'
-import { refusalReasons, type Known, type LinkList, type RefusalReason } from '../../engine/core/types.ts'
-import { fingerprintOf, hostHashOf, hostOf, parseFetchUrl, urlKey } from '../../engine/core/url-key.ts'
-import type { RawLink } from './read-html.ts'
+import { queryPathHash, trapOf } from '../../engine/core/traps.ts'
+import { refusalReasons, type Known, type LinkList, type QueryCounts, type RefusalReason } from '../../engine/core/types.ts'
+import { fingerprintOf, hostHashOf, parseFetchUrl } from '../../engine/core/url-key.ts'
+import { DistinctKeys } from './distinct.ts'
+import { HrefHash } from './href-hash.ts'
+import { HrefMemory, isRooted, keepsAscii } from './href-memory.ts'
+import type { RawLinks } from './html-facts.ts'
+import { encodeQuery, fetchUrl, hostOfUrl, keyOf, makeBase, type KeyPolicy } from './url-shim.ts'
 
 export interface LinkRules {
   readonly include: readonly RegExp[]
   readonly exclude: readonly RegExp[]
   readonly scope?: { has(hash: Uint8Array): boolean; readonly mode: 'host' | 'domain' }
   readonly known?: Known
+  readonly keyPolicy?: KeyPolicy
+  /** The rules against generated addresses; absent: they are off. */
+  readonly traps?: { readonly queries: QueryCounts; readonly queriesPerPathMax: number }
+}
+
+/** What a document says of all its links. */
+export interface LinkedDocument {
+  /** The URL that its links are relative to, see `baseOf`. */
+  readonly base: string
+  /** The base is of another origin than the document. */
+  readonly isForeignBase: boolean
+  /** Name in the Encoding standard, in lower case. */
+  readonly encoding: string
+  /** False: its links would be too deep. They are counted and none is reported. */
+  readonly followLinks: boolean
 }
 
 export type Refusals = Record<RefusalReason, number>
+
+export interface CollectedLinks {
+  readonly links: LinkList
+  readonly refused: Refusals
+  /** Distinct http and https addresses by key, known ones and refused ones included; at most `linksPerPageMax`. */
+  readonly count: number
+}
 
 interface FoundLink {
   readonly url: string
@@ -30,20 +71,39 @@ interface HostFacts {
   readonly inScope: boolean
 }
 
+/** What `words` holds of a spelling: its link's fingerprint, or its hash, with or without use for the memory. */
+const HIT = 0
+const MEMORABLE = 1
+const PLAIN = 2
+
 const HOSTS_REMEMBERED_MAX = 4_096
+/** Spellings of a page that are told apart, refused ones such as `mailto:` included. Beyond it some are read twice. */
+const SPELLINGS_MAX = 24_000
 const SCHEME = /^[\s\0]*([a-z][a-z0-9+.-]*):/i
 
 export function noRefusals(): Refusals {
   return Object.fromEntries(refusalReasons.map((reason) => [reason, 0])) as Refusals
 }
 
-/** Why `parseFetchUrl` gave nothing. */
+/** Why `fetchUrl` gave nothing. */
 export function refusalOf(href: string, base: string): 'invalid' | 'scheme' | 'too_long' {
   const scheme = SCHEME.exec(href.slice(0, 64))?.[1]?.toLowerCase()
   if (scheme !== undefined && scheme !== 'http' && scheme !== 'https') return 'scheme'
   if (href.length > limits.urlBytesMax) return 'too_long'
-  if (!URL.canParse(href, base)) return 'invalid'
-  return /^https?:$/.test(new URL(href, base).protocol) ? 'too_long' : 'scheme'
+  const url = parsed(href, base)
+  if (url === undefined) return 'invalid'
+  if (url.protocol !== 'http:' && url.protocol !== 'https:') return 'scheme'
+  // Of what the standard takes, `fetchUrl` refuses host names with an empty label, such as `http://./`.
+  return url.href.length > limits.urlBytesMax ? 'too_long' : 'invalid'
+}
+
+/** Not URL.canParse: its optimised code on Node 20.20 says false of `http:café` (measured: from the 5,000th call on). */
+function parsed(href: string, base: string): URL | undefined {
+  try {
+    return new URL(href, base)
+  } catch {
+    return undefined
+  }
 }
 
 /** The address that the document's links are relative to: its first base element, when that is http(s). */
@@ -51,59 +111,140 @@ export function baseOf(documentUrl: string, base: string | undefined): string {
   return (base === undefined ? undefined : parseFetchUrl(base, documentUrl)?.href) ?? documentUrl
 }
 
+/** Scheme, host and port of a fetch URL, as it stands there. */
+export function originOf(url: string): string {
+  return url.slice(0, url.indexOf('/', url.indexOf('//') + 2))
+}
+
 export class LinkCollector {
   readonly #rules: LinkRules
   readonly #hosts = new Map<string, HostFacts>()
+  readonly #hash = new HrefHash()
+  readonly #memory: HrefMemory | undefined
+  readonly #spellings = new DistinctKeys(SPELLINGS_MAX)
+  readonly #fingerprints = new DistinctKeys(limits.linksPerPageMax)
+  /** Of each spelling that is looked at: what it is, four words, and its URL unless it is a hit. */
+  readonly #kinds = new Uint8Array(limits.linksPerPageMax)
+  readonly #words = new Int32Array(4 * limits.linksPerPageMax)
+  readonly #print = new Int32Array(4)
 
   constructor(rules: LinkRules) {
     this.#rules = rules
+    this.#memory = rules.known === undefined ? undefined : new HrefMemory()
   }
 
-  /** `count`: distinct http and https addresses before any rule but the bounds. */
-  collect(raw: readonly RawLink[], base: string, followLinks: boolean): { readonly links: LinkList; readonly refused: Refusals; readonly count: number } {
+  /** `onResolved` is called between the two passes, so that a profile can time them apart. */
+  collect(raw: RawLinks, document: LinkedDocument, onResolved?: () => void): CollectedLinks {
     const refused = noRefusals()
-    const found: FoundLink[] = []
-    const hrefs = new Set<string>()
-    const keys = new Set<string>()
-    for (const { href } of raw) {
-      if (hrefs.has(href)) continue
-      hrefs.add(href)
-      const url = parseFetchUrl(href, base)
-      if (url === undefined) {
-        refused[refusalOf(href, base)] += 1
-        continue
-      }
-      const key = urlKey(url)
-      if (keys.has(key)) continue
-      keys.add(key)
-      const reason = this.#refusal(url, { followLinks, isOverCount: keys.size > limits.linksPerPageMax })
-      if (reason !== undefined) {
-        refused[reason] += 1
-        continue
-      }
-      const fingerprint = fingerprintOf(key)
-      if (this.#rules.known?.has(fingerprint) === true) continue
-      found.push({ url: url.href, fingerprint, hostHash: this.#host(hostOf(url)).hash, isRedirect: false })
-    }
-    return { links: linkList(found), refused, count: keys.size }
+    const urls = this.#resolve(raw, document, refused)
+    onResolved?.()
+    return this.#judge(urls, document.followLinks, refused)
   }
 
   /** The target of a redirect is a decision of its own; that its URL is known is for the commit to say, which sees the chain. */
-  redirect(url: URL): { readonly links: LinkList; readonly refused: Refusals } {
+  redirect(url: string): { readonly links: LinkList; readonly refused: Refusals } {
     const refused = noRefusals()
-    const reason = this.#refusal(url, { followLinks: true, isOverCount: false })
+    const host = this.#host(hostOfUrl(url))
+    const reason = this.#refusal(url, host, true)
     if (reason !== undefined) refused[reason] += 1
-    const found = { url: url.href, fingerprint: fingerprintOf(urlKey(url)), hostHash: this.#host(hostOf(url)).hash, isRedirect: true }
+    const found = { url, fingerprint: fingerprintOf(keyOf(url, this.#rules.keyPolicy)), hostHash: host.hash, isRedirect: true }
     return { links: linkList(reason === undefined ? [found] : []), refused }
   }
 
-  #refusal(url: URL, { followLinks, isOverCount }: { followLinks: boolean; isOverCount: boolean }): RefusalReason | undefined {
-    if (isOverCount) return 'too_many'
-    if (!followLinks) return 'depth'
-    if (!this.#host(hostOf(url)).inScope) return 'scope'
-    const { include, exclude } = this.#rules
-    if (exclude.some((pattern) => pattern.test(url.href))) return 'pattern'
-    return include.length > 0 && !include.some((pattern) => pattern.test(url.href)) ? 'pattern' : undefined
+  /** First pass: the URL of each spelling, '' for one that the memory knows. */
+  #resolve(raw: RawLinks, document: LinkedDocument, refused: Refusals): string[] {
+    const { encoding } = document
+    const { bytes } = raw
+    const base = makeBase(document.base)
+    const hash = this.#hash
+    const memory = document.isForeignBase || !keepsAscii(encoding) ? undefined : this.#memory
+    const urls: string[] = []
+    hash.begin(originOf(document.base), encoding)
+    this.#spellings.begin()
+    for (let index = 0; index < raw.count; index += 1) {
+      const [start, end] = [raw.start(index), raw.end(index)]
+      const isWhole = raw.element(index) !== 'meta'
+      if (isWhole) {
+        hash.hash(bytes, start, end)
+        if (!this.#spellings.add(hash.a, hash.b, hash.c, hash.d)) continue
+      }
+      const at = urls.length
+      if (at === limits.linksPerPageMax) {
+        refused.too_many += 1
+        continue
+      }
+      const isMemorable = memory !== undefined && isWhole && hash.isAscii && isRooted(bytes, start, end)
+      if (isMemorable && memory.find(hash, this.#words, 4 * at)) {
+        this.#kinds[at] = HIT
+        urls.push('')
+        continue
+      }
+      const href = raw.href(index)
+      const url = fetchUrl(encodeQuery(href, encoding), base)
+      if (url === undefined) {
+        refused[refusalOf(href, document.base)] += 1
+        continue
+      }
+      this.#kinds[at] = isMemorable ? MEMORABLE : PLAIN
+      if (isMemorable) this.#keepHash(4 * at)
+      urls.push(url)
+    }
+    return urls
+  }
+
+  #keepHash(at: number): void {
+    const words = this.#words
+    words[at] = this.#hash.a
+    words[at + 1] = this.#hash.b
+    words[at + 2] = this.#hash.c
+    words[at + 3] = this.#hash.d
+  }
+
+  /** Second pass: key and fingerprint, then whether the link is new here, known, or refused. */
+  #judge(urls: readonly string[], followLinks: boolean, refused: Refusals): CollectedLinks {
+    const { known, keyPolicy } = this.#rules
+    const [words, print] = [this.#words, this.#print]
+    const found: FoundLink[] = []
+    let count = 0
+    this.#fingerprints.begin()
+    for (let index = 0; index < urls.length; index += 1) {
+      const at = 4 * index
+      if (this.#kinds[index] === HIT) {
+        if (this.#fingerprints.add(words[at]!, words[at + 1]!, words[at + 2]!, words[at + 3]!)) count += 1
+        continue
+      }
+      const url = urls[index]!
+      const fingerprint = fingerprintOf(keyOf(url, keyPolicy))
+      for (let word = 0; word < 4; word += 1) print[word] = wordOf(fingerprint, 4 * word)
+      const isFirst = this.#fingerprints.add(print[0]!, print[1]!, print[2]!, print[3]!)
+      if (isFirst) count += 1
+      if (known?.has(fingerprint) === true) {
+        if (this.#kinds[index] === MEMORABLE) this.#memory!.put(words, at, print)
+        continue
+      }
+      if (!isFirst) continue
+      if (!followLinks) {
+        refused.depth += 1
+        continue
+      }
+      const host = this.#host(hostOfUrl(url))
+      const reason = this.#refusal(url, host, false)
+      if (reason === undefined) found.push({ url, fingerprint, hostHash: host.hash, isRedirect: false })
+      else refused[reason] += 1
+    }
+    return { links: linkList(found), refused, count }
+  }
+
+  #refusal(url: string, host: HostFacts, isRedirect: boolean): RefusalReason | undefined {
+    if (!host.inScope) return 'scope'
+    const { include, exclude, traps } = this.#rules
+    const trap = traps === undefined ? undefined : trapOf(url, isRedirect)
+    if (trap !== undefined) return trap
+    for (const pattern of exclude) if (pattern.test(url)) return 'pattern'
+    if (include.length > 0 && !include.some((pattern) => pattern.test(url))) return 'pattern'
+    if (traps === undefined || isRedirect) return undefined
+    const path = queryPathHash(url)
+    return path !== undefined && traps.queries.countOf(path) >= traps.queriesPerPathMax ? 'query_growth' : undefined
   }
 
   /** A host that is out of scope may come into it (a seed is added), so only what is in scope is remembered. */
@@ -119,6 +260,10 @@ export class LinkCollector {
     this.#hosts.set(host, facts)
     return facts
   }
+}
+
+function wordOf(bytes: Uint8Array, at: number): number {
+  return bytes[at]! | (bytes[at + 1]! << 8) | (bytes[at + 2]! << 16) | (bytes[at + 3]! << 24)
 }
 
 function linkList(found: readonly FoundLink[]): LinkList {
