@@ -4,7 +4,7 @@
  *
  *   a set, 128 bytes (two cache lines)                sets: a power of two, chosen by the hash's first word
  *   +---------------------------+-- --+----------------------------+
- *   | hash 4 words, fingerprint |     | hash 4 words, fingerprint  |      4 entries; all zeros: empty
+ *   | hash 4 words, fingerprint |     | hash 4 words, fingerprint  |      4 entries, each with a mark: empty, held or hit
  *   +---------------------------+-- --+----------------------------+
  *
  * Invariant: the fingerprint that `find` answers is the one that `put` was given for this very hash (HrefHash: the bytes,
@@ -15,10 +15,14 @@
  * The hash stands for the href only where the href alone decides which URL it is, whatever page of the origin it is on:
  * `isRooted` says which. What depends on depth, caps, scope or time is a refusal and never put here.
  *
- * Replacement: a hit marks its entry, a put takes the first entry that is not marked and unmarks those before it, so
- * navigation stays when links that are met once stream through. 2 MiB hold 65,536 hrefs.
+ * Replacement: a hit marks its entry, a put takes the next entry without the mark and takes it from those it passed, so
+ * what every page has stays when links that are met once stream through. 2 MiB hold 65,536 hrefs.
  */
 export const HREF_MEMORY_BYTES = 2 * 1024 * 1024
+
+const EMPTY = 0
+const HELD = 1
+const HIT = 2
 
 const WAYS = 4
 const ENTRY_WORDS = 8
@@ -47,7 +51,8 @@ export class HrefMemory {
     for (let way = 0; way < WAYS; way += 1) {
       const entry = set * SET_WORDS + way * ENTRY_WORDS
       if (words[entry] !== hash.a || words[entry + 1] !== hash.b || words[entry + 2] !== hash.c || words[entry + 3] !== hash.d) continue
-      this.#marks[set * WAYS + way] = 1
+      if (this.#marks[set * WAYS + way] === EMPTY) continue
+      this.#marks[set * WAYS + way] = HIT
       for (let word = 0; word < 4; word += 1) into[at + word] = words[entry + 4 + word]!
       return true
     }
@@ -57,7 +62,9 @@ export class HrefMemory {
   /** `hash[at]`: the four words of an href's hash; `fingerprint`: those of its link, proven known. */
   put(hash: Int32Array, at: number, fingerprint: Int32Array): void {
     const set = hash[at]! & this.#setMask
-    const entry = set * SET_WORDS + this.#place(set) * ENTRY_WORDS
+    const way = this.#place(set)
+    const entry = set * SET_WORDS + way * ENTRY_WORDS
+    this.#marks[set * WAYS + way] = HELD
     for (let word = 0; word < 4; word += 1) {
       this.#words[entry + word] = hash[at + word]!
       this.#words[entry + 4 + word] = fingerprint[word]!
@@ -67,8 +74,8 @@ export class HrefMemory {
   #place(set: number): number {
     const marks = this.#marks
     let way = this.#hands[set]!
-    while (marks[set * WAYS + way] === 1) {
-      marks[set * WAYS + way] = 0
+    while (marks[set * WAYS + way] === HIT) {
+      marks[set * WAYS + way] = HELD
       way = (way + 1) % WAYS
     }
     this.#hands[set] = (way + 1) % WAYS
