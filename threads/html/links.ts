@@ -21,18 +21,19 @@ import { registrableDomainOf } from '../../engine/core/domain.ts'
 import { limits } from '../../engine/core/limits.ts'
 import { queryPathHash, trapOf } from '../../engine/core/traps.ts'
 import { refusalReasons, type Known, type LinkList, type QueryCounts, type RefusalReason } from '../../engine/core/types.ts'
-import { fingerprintOf, hostHashOf, parseFetchUrl } from '../../engine/core/url-key.ts'
+import { fingerprintOf, hostHashOf } from '../../engine/core/url-key.ts'
 import { DistinctKeys } from './distinct.ts'
 import { HrefHash } from './href-hash.ts'
 import { HrefMemory, isRooted, keepsAscii } from './href-memory.ts'
 import type { RawLinks } from './html-facts.ts'
-import { encodeQuery, fetchUrl, hostOfUrl, keyOf, makeBase, type KeyPolicy } from './url-shim.ts'
+import { encodeQuery, fetchUrl, hostOfUrl, keyOf, makeBase, plainKeys, refusalOf, type KeyPolicy } from './url-shim.ts'
 
 export interface LinkRules {
   readonly include: readonly RegExp[]
   readonly exclude: readonly RegExp[]
   readonly scope?: { has(hash: Uint8Array): boolean; readonly mode: 'host' | 'domain' }
   readonly known?: Known
+  /** Default: no rule but those that always hold. */
   readonly keyPolicy?: KeyPolicy
   /** The rules against generated addresses; absent: they are off. */
   readonly traps?: { readonly queries: QueryCounts; readonly queriesPerPathMax: number }
@@ -79,36 +80,14 @@ const PLAIN = 2
 const HOSTS_REMEMBERED_MAX = 4_096
 /** Spellings of a page that are told apart, refused ones such as `mailto:` included. Beyond it some are read twice. */
 const SPELLINGS_MAX = 24_000
-const SCHEME = /^[\s\0]*([a-z][a-z0-9+.-]*):/i
 
 export function noRefusals(): Refusals {
   return Object.fromEntries(refusalReasons.map((reason) => [reason, 0])) as Refusals
 }
 
-/** Why `fetchUrl` gave nothing. */
-export function refusalOf(href: string, base: string): 'invalid' | 'scheme' | 'too_long' {
-  const scheme = SCHEME.exec(href.slice(0, 64))?.[1]?.toLowerCase()
-  if (scheme !== undefined && scheme !== 'http' && scheme !== 'https') return 'scheme'
-  if (href.length > limits.urlBytesMax) return 'too_long'
-  const url = parsed(href, base)
-  if (url === undefined) return 'invalid'
-  if (url.protocol !== 'http:' && url.protocol !== 'https:') return 'scheme'
-  // Of what the standard takes, `fetchUrl` refuses host names with an empty label, such as `http://./`.
-  return url.href.length > limits.urlBytesMax ? 'too_long' : 'invalid'
-}
-
-/** Not URL.canParse: its optimised code on Node 20.20 says false of `http:café` (measured: from the 5,000th call on). */
-function parsed(href: string, base: string): URL | undefined {
-  try {
-    return new URL(href, base)
-  } catch {
-    return undefined
-  }
-}
-
 /** The address that the document's links are relative to: its first base element, when that is http(s). */
 export function baseOf(documentUrl: string, base: string | undefined): string {
-  return (base === undefined ? undefined : parseFetchUrl(base, documentUrl)?.href) ?? documentUrl
+  return (base === undefined ? undefined : fetchUrl(base, makeBase(documentUrl))) ?? documentUrl
 }
 
 /** Scheme, host and port of a fetch URL, as it stands there. */
@@ -118,6 +97,7 @@ export function originOf(url: string): string {
 
 export class LinkCollector {
   readonly #rules: LinkRules
+  readonly #keyPolicy: KeyPolicy
   readonly #hosts = new Map<string, HostFacts>()
   readonly #hash = new HrefHash()
   readonly #memory: HrefMemory | undefined
@@ -130,6 +110,7 @@ export class LinkCollector {
 
   constructor(rules: LinkRules) {
     this.#rules = rules
+    this.#keyPolicy = rules.keyPolicy ?? plainKeys
     this.#memory = rules.known === undefined ? undefined : new HrefMemory()
   }
 
@@ -147,7 +128,7 @@ export class LinkCollector {
     const host = this.#host(hostOfUrl(url))
     const reason = this.#refusal(url, host, true)
     if (reason !== undefined) refused[reason] += 1
-    const found = { url, fingerprint: fingerprintOf(keyOf(url, this.#rules.keyPolicy)), hostHash: host.hash, isRedirect: true }
+    const found = { url, fingerprint: fingerprintOf(keyOf(url, this.#keyPolicy)), hostHash: host.hash, isRedirect: true }
     return { links: linkList(reason === undefined ? [found] : []), refused }
   }
 
@@ -182,7 +163,7 @@ export class LinkCollector {
       const href = raw.href(index)
       const url = fetchUrl(encodeQuery(href, encoding), base)
       if (url === undefined) {
-        refused[refusalOf(href, document.base)] += 1
+        refused[refusalOf(href, base)] += 1
         continue
       }
       this.#kinds[at] = isMemorable ? MEMORABLE : PLAIN
@@ -202,7 +183,7 @@ export class LinkCollector {
 
   /** Second pass: key and fingerprint, then whether the link is new here, known, or refused. */
   #judge(urls: readonly string[], followLinks: boolean, refused: Refusals): CollectedLinks {
-    const { known, keyPolicy } = this.#rules
+    const { known } = this.#rules
     const [words, print] = [this.#words, this.#print]
     const found: FoundLink[] = []
     let count = 0
@@ -214,7 +195,7 @@ export class LinkCollector {
         continue
       }
       const url = urls[index]!
-      const fingerprint = fingerprintOf(keyOf(url, keyPolicy))
+      const fingerprint = fingerprintOf(keyOf(url, this.#keyPolicy))
       for (let word = 0; word < 4; word += 1) print[word] = wordOf(fingerprint, 4 * word)
       const isFirst = this.#fingerprints.add(print[0]!, print[1]!, print[2]!, print[3]!)
       if (isFirst) count += 1
