@@ -91,6 +91,16 @@ describe('HrefHash', () => {
     expect(lows.size).toBeGreaterThan(16_500)
   })
 
+  it('mixes length and bytes in every lane, so that no lane could be left out', () => {
+    const words = (text: string): number[] => of(text).split(' ').map(Number)
+    const [one, longer] = [words('/a'), words('/a\0')]
+    expect(one.map((word, lane) => word === longer[lane])).toEqual([false, false, false, false])
+    // In a lane that is linear, one change makes one difference, whatever stands around it.
+    const change = (around: string): number[] => words(`${around}0${around}`).map((word, lane) => word ^ words(`${around}1${around}`)[lane]!)
+    const [here, there] = [change('/aaa'), change('/bbb')]
+    expect(here.map((word, lane) => word === there[lane])).toEqual([false, false, false, false])
+  })
+
   it('finds a byte that is not ASCII in every place', () => {
     for (const text of ['/abcdefgh', 'é', '/é', '/aé', '/abé', '/abcé', '/abcdé', 'é/abcdefg']) {
       of(text)
@@ -110,6 +120,13 @@ describe('HrefMemory', () => {
     put(memory, key(5), 50)
     expect(find(memory, key(5))).toEqual([50, 50, 50, 50])
     for (const near of [key(5, 6), key(5, 5, 6), key(5, 5, 5, 6), key(6)]) expect(find(memory, near)).toBeUndefined()
+  })
+
+  it('knows nothing before a put, and fills a set before it replaces', () => {
+    const memory = new HrefMemory(128)
+    expect(find(memory, key(0))).toBeUndefined()
+    for (let value = 0; value < 4; value += 1) put(memory, key(value), value + 10)
+    expect([0, 1, 2, 3].map((value) => find(memory, key(value))?.[0])).toEqual([10, 11, 12, 13])
   })
 
   it('keeps hashes with equal low bits apart, and never answers one for another', () => withSeeds(5, (random) => {

@@ -90,8 +90,8 @@ export class HrefMemory {
 export function isRooted(bytes: Uint8Array, start: number, end: number): boolean {
   if (start >= end) return false
   if (bytes[start] === 0x2f) return true
-  // 0x20 makes letters small; `:` and `/` have the bit already.
-  if (end - start < 7 || (bytes[start]! | 0x20) !== 0x68 || (bytes[start + 1]! | 0x20) !== 0x74
+  // 0x20 makes letters small. What is read beyond a short href is judged by the last line.
+  if ((bytes[start]! | 0x20) !== 0x68 || (bytes[start + 1]! | 0x20) !== 0x74
     || (bytes[start + 2]! | 0x20) !== 0x74 || (bytes[start + 3]! | 0x20) !== 0x70) return false
   const at = (bytes[start + 4]! | 0x20) === 0x73 ? start + 5 : start + 4
   return bytes[at] === 0x3a && bytes[at + 1] === 0x2f && bytes[at + 2] === 0x2f && at + 2 < end
