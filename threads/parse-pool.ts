@@ -38,6 +38,8 @@ export interface ParsePoolOptions {
   readonly heapMb?: number
   readonly turnMs?: number
   readonly slots?: number
+  /** Further flags of Node for the workers. */
+  readonly execArgv?: readonly string[]
 }
 
 export type { CollectedPage, ParseFailure }
@@ -100,7 +102,7 @@ export class ParsePool {
     this.#pool = new Piscina({
       filename: workerPath(), name: 'turn', workerData,
       minThreads: threads, maxThreads: threads, idleTimeout: Number.POSITIVE_INFINITY, maxQueue: ROBOTS_QUEUED_MAX,
-      atomics: 'disabled', recordTiming: false, execArgv: WORKER_FLAGS,
+      atomics: 'disabled', recordTiming: false, execArgv: [...WORKER_FLAGS, ...options.execArgv ?? []],
       resourceLimits: { maxOldGenerationSizeMb: options.heapMb ?? limits.workerHeapMb },
     })
     // A worker that dies without a task is replaced like any other; its exit is counted, its error has no page.

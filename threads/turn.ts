@@ -9,6 +9,7 @@ import type { ParsedResult } from '../engine/core/types.ts'
 import { control, type Arena, type SlotPage } from './arena.ts'
 import { encodeFrame, frameBytes } from './frame.ts'
 import { finish, take } from './ring.ts'
+import type { StageClock } from './stage-times.ts'
 
 export interface TurnTask {
   readonly owner: number
@@ -28,6 +29,7 @@ const TURN_MS_MIN = 20
 export interface TurnTools {
   parse(page: SlotPage): Promise<ParsedResult>
   nowMs(): number
+  readonly stages?: StageClock | undefined
 }
 
 /** Whether the turn has lasted long enough, the shorter when another task waits for a worker. */
@@ -42,9 +44,12 @@ export async function takeTurn(arena: Arena, { owner, turnMs }: TurnTask, tools:
   for (;;) {
     const taken = take(arena.words, owner)
     if (taken === undefined) return { kind: 'over' }
+    tools.stages?.begin()
     let result: ParsedResult
     try {
-      result = await tools.parse(arena.readPage(taken.slot))
+      const page = arena.readPage(taken.slot)
+      tools.stages?.taken(page.meta.fetchedAtMs)
+      result = await tools.parse(page)
     } catch (error) {
       if (error instanceof SluiceError && error.code === 'disk_failed') return { kind: 'disk_failed', message: error.message }
       throw error
@@ -55,6 +60,8 @@ export async function takeTurn(arena: Arena, { owner, turnMs }: TurnTask, tools:
     const target = overflow ? new Uint8Array(bytes) : room
     encodeFrame(result, target)
     arena.sealResult(taken.slot, bytes, { overflow, warc: result.warc })
+    tools.stages?.mark('encode')
+    tools.stages?.end(result.bodyBytes)
     // A slot that was taken away belongs to another by now: this worker was declared dead.
     if (!finish(arena.words, taken, owner)) return { kind: 'over' }
     // Tells the main thread, which waits on this word, that a slot became done.

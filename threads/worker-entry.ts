@@ -16,6 +16,7 @@ import { Inflater } from './inflate.ts'
 import { parsePage, type ParseTools } from './parse-worker.ts'
 import { readRobotsText, type RobotsText } from './robots-text.ts'
 import { ScopeTable } from './scope-table.ts'
+import { StageTimes } from './stage-times.ts'
 import { takeTurn, type TurnResult, type TurnTask } from './turn.ts'
 import { WarcFiles } from './warc-files.ts'
 import type { WorkerOptions } from './worker-options.ts'
@@ -32,6 +33,7 @@ export interface RobotsTask {
 const options = workerData as WorkerOptions
 const arena = Arena.over(options.arena)
 const nowMs = (): number => performance.now()
+const stages = options.profile === undefined ? undefined : StageTimes.over(options.profile).clock()
 let parseTools: Promise<Prepared> | undefined
 let robotsInflater: Inflater | undefined
 
@@ -85,7 +87,7 @@ export async function turn(task: TurnTask): Promise<TurnResult> {
   const tools = await prepared()
   tools.sink?.begin(task.owner)
   try {
-    return await takeTurn(arena, task, { parse: (page) => parsePage(page, tools), nowMs })
+    return await takeTurn(arena, task, { parse: (page) => parsePage(page, tools), nowMs, stages })
   } catch (error) {
     // What parsePage did not catch is a fault of the worker, which may have left a page half done: it dies of it.
     queueMicrotask(() => { throw error })

@@ -24,4 +24,6 @@ export interface WorkerOptions {
   readonly userAgent: string
   /** Module with an extractor: an absolute path or a file: URL. */
   readonly extractor?: string
+  /** Memory of StageTimes; absent: no times are taken. */
+  readonly profile?: SharedArrayBuffer
 }
