@@ -56,6 +56,7 @@ function makeProgram(exit: (code: number) => void): Command {
   addCrawl(program, run)
   addState(program, run)
   addInspect(program, run)
+  addProfile(program, run)
   addWeb(program, run)
   return program
 }
@@ -132,6 +133,23 @@ function inspectOptions({ base, contentType, dedupe, json, batch, ...network }: 
     json: json === true, batch: batch === true, network: optionsOfFlags(network).crawl,
     ...(base !== undefined && { base }), ...(contentType !== undefined && { contentType }), ...(dedupe !== undefined && { dedupe }),
   }
+}
+
+/** What a run of the parse workers can be told. */
+const parseFlags = ['--threads', '--max-body', '--extract']
+
+function addProfile(program: Command, run: Run): void {
+  const profile = program.command('profile').usage('COMMAND').description('how fast this machine is at the work of a crawl')
+  const parse = profile.command('parse').argument('[PATH...]', 'HTML files, folders of them, .html.gz, .html.br, WARC; none: made pages').usage('[PATH...] [OPTIONS]')
+    .summary('how fast pages are read').description('How fast pages are read by the parse workers, what the time goes into, and what other parsers need.')
+    .option('--json', 'as one JSON object').option('--seconds <N>', 'measure for so long at least, and all pages once (default: 3)')
+    .option('--no-compare', 'leave out the other parsers')
+    .option('--cpu-prof', 'write CPU profiles (.cpuprofile) of the main thread and of each worker').option('--cpu-prof-dir <DIR>', 'where to (default: here)')
+  for (const flag of crawlFlags) if (parseFlags.some((name) => flag.flags.split(' ')[0] === name)) parse.addOption(new Option(flag.flags, flag.help))
+  parse.action(run(async (options, paths) => {
+    const { profileParseOptions, runProfileParse } = await import('./profile-parse.ts')
+    return runProfileParse(paths, profileParseOptions(options))
+  }))
 }
 
 function addWeb(program: Command, run: Run): void {
