@@ -151,6 +151,19 @@ describe('the WARC reader', () => {
     expect(Buffer.from(pages[0]!.headerBlock).toString()).toBe('Content-Type: text/html; charset=utf-8\r\n')
   }))
 
+  it('keeps no more of a record than a page needs: one of 5 GB, more than a buffer holds, is read like any other', async () => {
+    const chunk = Buffer.alloc(64 * 1_024, 'z')
+    const head = `WARC/1.1\r\nWARC-Type: response\r\nWARC-Target-URI: https://a.test/\r\nContent-Length: ${81_920 * chunk.length}\r\n\r\n`
+    const http = Buffer.from(response(''))
+    async function* pieces(): AsyncGenerator<Uint8Array, void, undefined> {
+      yield Buffer.from(head)
+      yield http
+      for (let index = 0; index < 81_919; index += 1) yield chunk
+      yield chunk.subarray(http.length)
+    }
+    expect((await pagesOf(warcPagesOf(pieces(), 1_000))).map(({ body, isCut }) => [body.byteLength, isCut])).toEqual([[1_000, true]])
+  })
+
   it('reads one gzip member a record, and one for all', async () => {
     for (const bytes of [zlib.gzipSync(warc), Buffer.concat([zlib.gzipSync(warc.subarray(0, 777)), zlib.gzipSync(warc.subarray(777))])]) {
       expect((await pagesOf(warcPages(put('x.warc.gz', bytes), 1_000))).map(({ body }) => Buffer.from(body).toString())).toEqual(warcBodies)
