@@ -7,10 +7,12 @@
 import { pathToFileURL } from 'node:url'
 import { isAbsolute } from 'node:path'
 import { SluiceError } from '../engine/core/errors.ts'
-import { parseFetchUrl } from '../engine/core/url-key.ts'
+import { makeBase } from '../engine/core/fetch-url.ts'
 import { decodeText, type Charset } from './html/charset.ts'
 import { parseDocument, type HtmlDocument } from './html/document.ts'
-import type { HtmlFacts, LinkElement } from './html/read-html.ts'
+import type { HtmlFacts, LinkElement, RawLinks } from './html/html-facts.ts'
+import { linkUrl } from './html/links.ts'
+import type { StageClock } from './stage-times.ts'
 
 export type { HtmlDocument }
 
@@ -49,6 +51,7 @@ export interface PageParts {
   /** Absent when the page is not HTML. */
   readonly facts: HtmlFacts | undefined
   readonly base: string
+  readonly stages?: StageClock | undefined
 }
 
 function parseHeaders(block: Uint8Array): Readonly<Record<string, string>> {
@@ -63,11 +66,16 @@ function parseHeaders(block: Uint8Array): Readonly<Record<string, string>> {
   return headers
 }
 
-function resolveLinks(facts: HtmlFacts | undefined, base: string): readonly PageLink[] {
-  return (facts?.links ?? []).flatMap(({ href, ...rest }) => {
-    const url = parseFetchUrl(href, base)
-    return url === undefined ? [] : [{ url: url.href, ...rest }]
-  })
+/** Links with an http or https address, in document order. */
+export function resolveLinks(links: RawLinks, base: string, encoding: string): readonly PageLink[] {
+  const against = makeBase(base)
+  const resolved: PageLink[] = []
+  for (let index = 0; index < links.count; index += 1) {
+    const url = linkUrl(links, index, { base: against, encoding })
+    const rel = links.rel(index)
+    if (url !== undefined) resolved.push({ url, element: links.element(index), ...(rel !== undefined && { rel }) })
+  }
+  return resolved
 }
 
 /** The object given to the extractor, with a switch that ends its life. */
@@ -89,8 +97,8 @@ export class LazyPage implements ParsedPage {
   get charset(): string { return this.#parts.charset.name }
   get headers(): Readonly<Record<string, string>> { return (this.#headers ??= parseHeaders(this.#live().headerBlock)) }
   get text(): string { return (this.#text ??= decodeText(this.#live().body, this.#parts.charset)) }
-  get links(): readonly PageLink[] { return (this.#links ??= resolveLinks(this.#parts.facts, this.#parts.base)) }
-  get document(): HtmlDocument { return (this.#document ??= parseDocument(this.text)) }
+  get links(): readonly PageLink[] { return (this.#links ??= this.#resolveLinks()) }
+  get document(): HtmlDocument { return (this.#document ??= this.#makeDocument()) }
   get body(): Uint8Array { return (this.#body ??= this.#live().body.slice()) }
 
   get meta(): ParsedPage['meta'] {
@@ -104,6 +112,19 @@ export class LazyPage implements ParsedPage {
   /** The worker goes on to another page. */
   end(): void {
     this.#isOver = true
+  }
+
+  #resolveLinks(): readonly PageLink[] {
+    const { facts, base, charset } = this.#live()
+    return facts === undefined ? [] : resolveLinks(facts.links, base, charset.name)
+  }
+
+  #makeDocument(): HtmlDocument {
+    const { stages } = this.#parts
+    stages?.mark('extractor')
+    const document = parseDocument(this.text)
+    stages?.mark('document')
+    return document
   }
 
   #live(): PageParts {

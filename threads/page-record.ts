@@ -8,6 +8,7 @@ import { warcFileName, type PageMeta, type PageRecord, type ParsedResult, type W
 /** What the worker read, as far as the record tells it. */
 export interface PageFacts {
   readonly charset?: string
+  readonly unknownCharset?: string
   readonly bytes?: number
   readonly truncated: boolean
   readonly redirectTo?: string
@@ -62,6 +63,7 @@ export function recordLine(parts: RecordParts): Uint8Array {
     attempts: meta.attempts,
     contentType: meta.contentType,
     charset: facts.charset,
+    unknownCharset: facts.unknownCharset,
     bytes: facts.bytes,
     wireBytes: parts.wireBytes,
     truncated: facts.truncated ? true : undefined,

@@ -7,18 +7,20 @@
 import type { FailureCode } from '../engine/core/errors.ts'
 import { limits } from '../engine/core/limits.ts'
 import { noLinks, type LinkList, type PageMeta, type PageSink, type ParsedResult } from '../engine/core/types.ts'
-import { contentHashOf, parseFetchUrl } from '../engine/core/url-key.ts'
+import { fetchUrl, makeBase, refusalOf } from '../engine/core/fetch-url.ts'
+import { contentHashOf } from '../engine/core/url-key.ts'
 import type { SlotPage } from './arena.ts'
 import { LazyPage, type Extractor } from './extractor.ts'
 import { charsetOf } from './html/charset.ts'
-import { baseOf, noRefusals, originOf, refusalOf, type LinkCollector, type Refusals } from './html/links.ts'
+import type { HtmlFacts } from './html/html-facts.ts'
+import { baseOf, noRefusals, originOf, type LinkCollector, type Refusals } from './html/links.ts'
 import { needsJs } from './html/needs-js.ts'
 import { readHtml } from './html/read-html.ts'
-import type { SimHasher } from './html/simhash.ts'
 import { readDirectives } from './html/robots-directives.ts'
-import { rawLinksOf } from './html/url-shim.ts'
+import type { SimHasher } from './html/simhash.ts'
 import type { Inflater } from './inflate.ts'
 import { recordLine, type PageFacts } from './page-record.ts'
+import type { StageClock } from './stage-times.ts'
 
 export interface ParseTools {
   readonly inflater: Inflater
@@ -28,6 +30,8 @@ export interface ParseTools {
   readonly extractor: Extractor | undefined
   /** Absent: pages get no SimHash. */
   readonly simHasher?: SimHasher
+  /** Takes the times of a profile. */
+  readonly stages?: StageClock | undefined
   /** Throws `disk_failed`. */
   readonly sink: PageSink | undefined
   nowMs(): number
@@ -59,12 +63,13 @@ function isHtml(meta: PageMeta, body: Uint8Array): boolean {
 
 function readRedirect({ meta, redirects }: SlotPage, tools: ParseTools): Reading {
   const location = meta.location!
-  const target = parseFetchUrl(location, meta.url)
-  const facts = { truncated: meta.truncated, redirectTo: target?.href ?? location.slice(0, limits.urlBytesMax) }
+  const base = makeBase(meta.url)
+  const target = fetchUrl(location, base)
+  const facts = { truncated: meta.truncated, redirectTo: target ?? location.slice(0, limits.urlBytesMax) }
   if (redirects >= limits.redirectsMax) return failed('redirect_limit', facts)
-  if (target !== undefined) return { outcome: 'redirect', facts, ...tools.collector.redirect(target.href) }
+  if (target !== undefined) return { outcome: 'redirect', facts, ...tools.collector.redirect(target) }
   const refused = noRefusals()
-  refused[refusalOf(location, meta.url)] += 1
+  refused[refusalOf(location, base)] += 1
   return { outcome: 'redirect', links: noLinks, refused, facts }
 }
 
@@ -78,30 +83,47 @@ async function extract(extractor: Extractor, page: LazyPage): Promise<string | u
   return json
 }
 
+/** What a document says of itself, as the record tells it. */
+function htmlFacts(html: HtmlFacts, base: string, tools: ParseTools): Partial<PageFacts> {
+  const { title, lang, links, texts, textCount = 0 } = html
+  const canonical = html.canonical === undefined ? undefined : fetchUrl(html.canonical, makeBase(base))
+  const simhash = texts === undefined ? undefined : tools.simHasher?.hash(links.bytes, texts, textCount)
+  return {
+    ...(title !== undefined && { title }), ...(lang !== undefined && { lang }), ...(canonical !== undefined && { canonical }),
+    ...(simhash !== undefined && { simhash }),
+  }
+}
+
 async function readOk({ meta, headerBlock }: SlotPage, body: Uint8Array, isCut: boolean, tools: ParseTools): Promise<Reading> {
-  const html = isHtml(meta, body) ? readHtml(body, { contentType: meta.contentType, isCut }) : undefined
-  const charset = charsetOf(body, { contentType: meta.contentType, isHtml: html !== undefined, isCut })
+  const { collector, extractor, stages } = tools
+  const isDocument = isHtml(meta, body)
+  const charset = charsetOf(body, { contentType: meta.contentType, isHtml: isDocument, isCut })
+  stages?.mark('sniff')
+  const html = isDocument ? readHtml(body, { charset, wantsText: tools.simHasher !== undefined }) : undefined
+  stages?.mark('scan')
   const base = baseOf(meta.url, html?.base)
-  const { links, refused, count } = tools.collector.collect(rawLinksOf(html?.links ?? []), {
-    base, isForeignBase: originOf(base) !== originOf(meta.url), encoding: charset.name, followLinks: meta.followLinks,
-  })
+  const isForeignBase = originOf(base) !== originOf(meta.url)
+  const { links, refused, count } = html === undefined
+    ? { links: noLinks, refused: noRefusals(), count: 0 }
+    : collector.collect(html.links, { base, isForeignBase, encoding: charset.name, followLinks: meta.followLinks }, () => stages?.mark('resolve'))
+  stages?.mark('fingerprint')
+  const contentHash = body.byteLength > 0 ? contentHashOf(body) : undefined
+  stages?.mark('hash')
   const tag = readDirectives(meta.robotsTag === undefined ? [] : [meta.robotsTag], tools.agent)
-  const canonical = html?.canonical === undefined ? undefined : parseFetchUrl(html.canonical, base)?.href
   const facts: PageFacts = {
     charset: charset.name, bytes: body.byteLength, truncated: isCut, robots: { ...html?.robots, ...tag },
-    ...(body.byteLength > 0 && { contentHash: contentHashOf(body) }),
-    ...(html && { links: count, needsJs: needsJs(html, body, isCut) }),
-    ...(html?.title !== undefined && { title: html.title }), ...(html?.lang !== undefined && { lang: html.lang }),
-    ...(canonical !== undefined && { canonical }),
+    ...(charset.unknownLabel !== undefined && { unknownCharset: charset.unknownLabel }),
+    ...(contentHash && { contentHash }), ...(html && { links: count, needsJs: needsJs(html, body, isCut), ...htmlFacts(html, base, tools) }),
   }
-  if (tools.extractor === undefined) return { outcome: 'ok', links, refused, facts }
-  const page = new LazyPage({ url: meta.url, status: meta.status, headerBlock, body, charset, facts: html, base })
+  if (extractor === undefined) return { outcome: 'ok', links, refused, facts }
+  const page = new LazyPage({ url: meta.url, status: meta.status, headerBlock, body, charset, facts: html, base, stages })
   try {
-    const recordJson = await extract(tools.extractor, page)
+    const recordJson = await extract(extractor, page)
     return { outcome: 'ok', links, refused, facts: { ...facts, ...(recordJson !== undefined && { recordJson }) } }
   } catch {
     return { outcome: 'failed', code: 'extractor_failed', links, refused, facts }
   } finally {
+    stages?.mark('extractor')
     page.end()
   }
 }
@@ -111,6 +133,7 @@ async function read(page: SlotPage, tools: ParseTools): Promise<Reading> {
   if (isRedirect(meta)) return readRedirect(page, tools)
   const isOk = meta.status >= 200 && meta.status < 300
   const inflated = await tools.inflater.inflate(page.body, meta.contentEncoding, meta.truncated)
+  tools.stages?.mark('inflate')
   if (inflated.ok && isOk) return readOk(page, inflated.bytes, inflated.truncated, tools)
   if (isOk) return failed('bad_content_encoding', { truncated: meta.truncated })
   // The server said no, and that is known whatever its body holds.
@@ -132,6 +155,7 @@ export async function parsePage(page: SlotPage, tools: ParseTools): Promise<Pars
   const warc = tools.sink?.append({ meta: page.meta, headerBlock: page.headerBlock, body: page.body })
   const result = { outcome, ...(code !== undefined && { code }) }
   const line = recordLine({ meta: page.meta, result, facts, wireBytes: page.body.byteLength, parseMs: tools.nowMs() - startMs, warc })
+  tools.stages?.mark('record')
   return {
     ...result, links, refused, line, bodyBytes: facts.bytes ?? 0,
     ...(facts.contentHash !== undefined && { contentHash: facts.contentHash }),

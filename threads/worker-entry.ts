@@ -5,6 +5,7 @@
  */
 import { workerData } from 'node:worker_threads'
 import { limits } from '../engine/core/limits.ts'
+import { keyPolicyOf } from '../engine/core/url-key.ts'
 import { KnownTable } from '../storage/known.ts'
 import { QueryGrowth } from '../storage/query-growth.ts'
 import { WarcWriter } from '../storage/sinks/warc.ts'
@@ -62,13 +63,14 @@ async function prepare(): Promise<Prepared> {
     collector: new LinkCollector({
       include: options.include.map((pattern) => new RegExp(pattern, 'u')),
       exclude: options.exclude.map((pattern) => new RegExp(pattern, 'u')),
+      keyPolicy: keyPolicyOf(options.dedupe ?? []),
       ...(scope && { scope }), ...(known && { known: KnownTable.over(known) }),
       ...(traps && { traps: { queries: QueryGrowth.over(traps.queries), queriesPerPathMax: traps.queriesPerPathMax } }),
     }),
     agent: /^[\w-]*/.exec(options.userAgent)![0].toLowerCase(),
     extractor: options.extractor === undefined ? undefined : await loadExtractor(options.extractor),
     ...(options.simhash === true && { simHasher: new SimHasher() }),
-    sink: openWarc(options),
+    sink: openWarc(options), stages,
     nowMs,
   }
 }

@@ -1,6 +1,8 @@
 /**
  * What a parse worker is told when it starts: structured-cloneable, the shared memories by reference. Types only.
  */
+import type { DedupeRule } from '../engine/core/url-key.ts'
+
 export interface WorkerOptions {
   readonly arena: SharedArrayBuffer
   /** Table of links that are proven to be queued or done. */
@@ -9,6 +11,8 @@ export interface WorkerOptions {
   readonly scope?: { readonly table: SharedArrayBuffer; readonly mode: 'host' | 'domain' }
   /** The rules against generated addresses, with the counts of queries by path; absent: they are off. */
   readonly traps?: { readonly queries: SharedArrayBuffer; readonly queriesPerPathMax: number }
+  /** Which more URLs are one; absent: none. */
+  readonly dedupe?: readonly DedupeRule[]
   /** Regular expressions, with the flag `u`. */
   readonly include: readonly string[]
   readonly exclude: readonly string[]

@@ -25,6 +25,7 @@ const columnsOf: Readonly<Record<keyof PageRecord, readonly Column[]>> = {
   attempts: same('attempts'),
   contentType: same('contentType'),
   charset: same('charset'),
+  unknownCharset: same('unknownCharset'),
   bytes: same('bytes'),
   wireBytes: same('wireBytes'),
   truncated: same('truncated'),

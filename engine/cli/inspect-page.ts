@@ -5,7 +5,8 @@
 import fs from 'node:fs'
 import { SluiceError } from '../core/errors.ts'
 import type { PageMeta, PageRecord } from '../core/types.ts'
-import { parseFetchUrl } from '../core/url-key.ts'
+import { fetchUrl, makeBase } from '../core/fetch-url.ts'
+import { resolveLinks } from '../../threads/extractor.ts'
 import { baseOf, LinkCollector } from '../../threads/html/links.ts'
 import { readHtml } from '../../threads/html/read-html.ts'
 import { Inflater } from '../../threads/inflate.ts'
@@ -36,9 +37,9 @@ export function documentOf({ file, html, base64, base, contentType }: Answer): I
 }
 
 export function checkedBase(base: string | undefined): string {
-  const url = parseFetchUrl(base ?? baseDefault)
+  const url = fetchUrl(base ?? baseDefault)
   if (url === undefined) throw new SluiceError('bad_option', `--base: expected an http or https URL, given ${JSON.stringify(base)}`)
-  return url.href
+  return url
 }
 
 function readFile(file: string): Uint8Array {
@@ -52,21 +53,19 @@ function readFile(file: string): Uint8Array {
 /** The shape of INTERFACE.md. */
 export async function inspectDocument(document: InspectedDocument): Promise<Answer> {
   const facts = readHtml(document.bytes, { contentType: document.contentType })
-  const record = await recordOf(document)
   const base = baseOf(document.base, facts.base)
+  // Before the document is read once more, for its record.
+  const links = resolveLinks(facts.links, base, facts.charset.name)
   const counts: Record<string, number> = {}
-  const links = facts.links.flatMap(({ href, element, rel }) => {
-    const url = parseFetchUrl(href, base)
-    if (url === undefined) return []
-    counts[element] = (counts[element] ?? 0) + 1
-    return [{ url: url.href, element, ...(rel !== undefined && { rel }) }]
-  })
-  const refreshTo = facts.refresh === undefined ? undefined : parseFetchUrl(facts.refresh.url, base)
+  for (const { element } of links) counts[element] = (counts[element] ?? 0) + 1
+  const { charset, refresh } = facts
+  const refreshTo = refresh === undefined ? undefined : fetchUrl(refresh.url, makeBase(base))
+  const record = await recordOf(document)
   return {
-    charset: facts.charset, charsetFrom: facts.charsetFrom,
+    charset: charset.name, charsetFrom: charset.from, ...(charset.unknownLabel !== undefined && { unknownCharset: charset.unknownLabel }),
     ...(record.title !== undefined && { title: record.title }), ...(record.lang !== undefined && { lang: record.lang }),
     base, ...(record.canonical !== undefined && { canonical: record.canonical }), robots: record.robots ?? {},
-    ...(refreshTo !== undefined && { refresh: { delaySeconds: facts.refresh!.delaySeconds, url: refreshTo.href } }),
+    ...(refresh !== undefined && refreshTo !== undefined && { refresh: { delaySeconds: refresh.delaySeconds, url: refreshTo } }),
     text: facts.textLength, needsJs: record.needsJs === true, links, counts,
   }
 }

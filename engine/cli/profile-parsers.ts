@@ -93,7 +93,8 @@ function textOf({ bytes, contentType, isCut }: ParserBody): string {
 
 function byScanner({ bytes, contentType, isCut }: ParserBody): DocumentFacts {
   const { links, title, base } = readHtml(bytes, { contentType, isCut })
-  return { hrefs: links.map(({ href }) => href), ...(title !== undefined && { title }), ...(base !== undefined && { base }) }
+  const hrefs = Array.from({ length: links.count }, (_, index) => links.href(index))
+  return { hrefs, ...(title !== undefined && { title }), ...(base !== undefined && { base }) }
 }
 
 function byHtmlparser2(body: ParserBody): DocumentFacts {

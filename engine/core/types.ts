@@ -219,6 +219,8 @@ export interface PageRecord {
   readonly attempts: number
   readonly contentType?: string
   readonly charset?: string
+  /** The label that the header or the document gives for its encoding, when it names none. */
+  readonly unknownCharset?: string
   /** Decoded bytes. */
   readonly bytes?: number
   /** Payload bytes as received. */

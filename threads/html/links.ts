@@ -19,14 +19,15 @@
  */
 import { registrableDomainOf } from '../../engine/core/domain.ts'
 import { limits } from '../../engine/core/limits.ts'
+import { fetchUrl, hostOfUrl, makeBase, refusalOf, type Base } from '../../engine/core/fetch-url.ts'
 import { queryPathHash, trapOf } from '../../engine/core/traps.ts'
 import { refusalReasons, type Known, type LinkList, type QueryCounts, type RefusalReason } from '../../engine/core/types.ts'
-import { fingerprintOf, hostHashOf } from '../../engine/core/url-key.ts'
+import { fingerprintOf, hostHashOf, keyOf, plainKeys, type KeyPolicy } from '../../engine/core/url-key.ts'
 import { DistinctKeys } from './distinct.ts'
+import { encodeQuery } from './encodings.ts'
 import { HrefHash } from './href-hash.ts'
 import { HrefMemory, isRooted, keepsAscii } from './href-memory.ts'
 import type { RawLinks } from './html-facts.ts'
-import { encodeQuery, fetchUrl, hostOfUrl, keyOf, makeBase, plainKeys, refusalOf, type KeyPolicy } from './url-shim.ts'
 
 export interface LinkRules {
   readonly include: readonly RegExp[]
@@ -95,6 +96,11 @@ export function originOf(url: string): string {
   return url.slice(0, url.indexOf('/', url.indexOf('//') + 2))
 }
 
+/** The address of a link, resolved, its query in the document's encoding; undefined when it is not http(s). */
+export function linkUrl(raw: RawLinks, index: number, { base, encoding }: { readonly base: Base | undefined; readonly encoding: string }): string | undefined {
+  return fetchUrl(encodeQuery(raw.href(index), encoding), base)
+}
+
 export class LinkCollector {
   readonly #rules: LinkRules
   readonly #keyPolicy: KeyPolicy
@@ -160,10 +166,9 @@ export class LinkCollector {
         urls.push('')
         continue
       }
-      const href = raw.href(index)
-      const url = fetchUrl(encodeQuery(href, encoding), base)
+      const url = linkUrl(raw, index, { base, encoding })
       if (url === undefined) {
-        refused[refusalOf(href, base)] += 1
+        refused[refusalOf(raw.href(index), base)] += 1
         continue
       }
       this.#kinds[at] = isMemorable ? MEMORABLE : PLAIN

@@ -133,7 +133,17 @@ export class HtmlScanner {
     if (this.#tree.watchesText) this.#textMatters(start)
     if (!this.#tree.isTextShown) return
     this.notes.textLength += count
-    if (this.#wantsText) this.notes.text(start, end)
+    if (this.#wantsText) this.#noteText(start, end)
+  }
+
+  /** Without the white space around it, which is more than half of it. */
+  #noteText(from: number, to: number): void {
+    const { bytes } = this.#document
+    let start = from
+    let end = to
+    while (bytes[start]! <= SPACE) start += 1
+    while (bytes[end - 1]! <= SPACE) end -= 1
+    this.notes.text(start, end)
   }
 
   #textMatters(at: number): void {
