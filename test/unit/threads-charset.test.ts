@@ -48,6 +48,7 @@ describe('the charset of a document', () => {
     expect(of(`<meta charset=nonsense>${' '.repeat(2_000)}<meta charset=gb2312>`)).toMatchObject({ name: 'gbk', unknownLabel: 'nonsense' })
     expect(of(`${' '.repeat(2_000)}<meta charset=late>`)).toMatchObject({ name: 'utf-8', from: 'guess', unknownLabel: 'late' })
     expect(of('<meta charset=ok-not>', 'text/html; charset=first')).toMatchObject({ from: 'guess', unknownLabel: 'first' })
+    expect(of('<?xml encoding="odd"?><meta charset=nonsense>')).toMatchObject({ from: 'guess', unknownLabel: 'nonsense' })
     expect(of('<?xml encoding="odd"?>')).toMatchObject({ from: 'guess', unknownLabel: 'odd' })
     expect(of(`<meta charset=${'y'.repeat(500)}>`).unknownLabel).toBe('y'.repeat(64))
     expect(of('<meta charset=utf-8>')).not.toHaveProperty('unknownLabel')
@@ -70,13 +71,14 @@ describe('the charset of a document', () => {
     }
     // A cut explains what is missing at the end, and nothing before it.
     expect(nameOf(Buffer.concat([Uint8Array.of(0xe9, 0x20), whole.subarray(0, -1)]), undefined, true)).toBe('windows-1252 guess')
+    expect(nameOf('caf\xe9s', undefined, true)).toBe('windows-1252 guess')
     expect(nameOf(Uint8Array.of(0x61, 0xbf, 0xbf, 0xbf, 0xbf), undefined, true)).toBe('windows-1252 guess')
   })
 
   /** A text in an encoding, by way of a query. */
   const written = (text: string, encoding: string): Buffer =>
     Buffer.from([...text].map((letter) => (letter < '\x80' ? letter : unescape(encodeQuery(`?${letter}`, encoding).slice(1)))).join(''), 'latin1')
-  const japanese = '<p>東京の天気は晴れときどき曇り、あすはカタカナのテストです。</p>'
+  const japanese = '<p>東京の天気は晴れときどき曇り、あすはカタカナのﾃｽﾄです。ﾄ</p>'
   const korean = '<p>오늘 서울의 날씨는 맑고 내일은 비가 올 것으로 보인다.</p>'
   const simplified = '<p>今天北京的天气很好，明天可能会有小雨，请大家注意。</p>'
   const traditional = '<p>今天臺北的天氣很好，明天可能會有小雨，請大家注意安全。</p>'
@@ -108,6 +110,8 @@ describe('the charset of a document', () => {
     ['windows-1256', 'الطقس اليوم مشمس وغدا قد يهطل المطر قليلا بعد الظهر في المدينة. '],
     ['windows-1255', 'היום בתל אביב שטוף שמש ומחר אולי ירד גשם קל אחר הצהריים. '],
     ['windows-874', 'วันนี้อากาศดี และพรุ่งนี้ฝนอาจตกเล็กน้อย ในกรุงเทพ. '],
+    ['koi8-r', 'МОСКВА РОССИЯ '],
+    ['windows-1252', 'un élève, une élève '],
     ['windows-1252', 'Où est passé l’été ? Les élèves étaient déjà rentrés à l’école, naïfs. '],
   ])('is left at windows-1252 for undeclared text in %s', (encoding, text) => {
     expect(nameOf(written(text.repeat(4), encoding))).toBe('windows-1252 guess')
@@ -170,7 +174,7 @@ describe('a declaration in a document', () => {
   it('may be an XML declaration at the very start, when no meta element says otherwise', () => {
     for (const [html, expected] of [
       ['<?xml version="1.0" encoding="koi8-r"?>', 'koi8-r'], ['<?xml encoding\n= \'utf-16be\'>', 'utf-8'], [' <?xml encoding="koi8-r"?>', undefined],
-      ['<?xml version="1.0"?><a encoding="koi8-r">', undefined], ['<?xml encoding="koi8-r" ', undefined], ['<?xml encoding=koi8-r?>', undefined],
+      ['<?xml version="1.0"?><a encoding="koi8-r">', undefined], ['<?xml encoding="koi8-r" ', undefined], ['<?xml encoding=koi8-r?>', undefined], ['<?xml encoding="koi8-r>', undefined],
       ['<?xml encoding=" koi8-r"?>', undefined], ['<?XML encoding="koi8-r"?>', undefined], ['<?xml encoding="koi8-r"?><meta charset=gbk>', 'gbk'],
       ['<\0?\0x\0m\0l\0', 'utf-16le'], ['\0<\0?\0x\0m\0l', 'utf-16be'], ['<\0?\0X\0', undefined],
     ] as const) expect([html, prescan(bytes(html)).encoding]).toEqual([html, expected])
@@ -185,7 +189,7 @@ describe('a declaration in a document', () => {
     expect(nameOf(`${space}<meta charset=koi8-r>`)).toBe('koi8-r meta')
     expect(nameOf(`<!--${space}--><p><meta charset=koi8-r>`)).toBe('koi8-r meta')
     for (const name of ['script', 'STYLE', 'title', 'TextArea', 'iframe', 'xmp', 'noembed', 'noframes']) {
-      expect([name, nameOf(`${space}<${name} x=">"><meta charset=koi8-r></${name}s></${name.toLowerCase()} ><meta charset=gbk>`)]).toEqual([name, 'gbk meta'])
+      expect([name, nameOf(`${space}<${name} x=">"></${name}s><meta charset=koi8-r></${name.toLowerCase()} x="<meta charset=koi8-r>"><meta charset=gbk>`)]).toEqual([name, 'gbk meta'])
       expect([name, nameOf(`${space}<${name}><meta charset=koi8-r>`)]).toEqual([name, 'utf-8 guess'])
     }
     expect(nameOf(`${space}<scripts><meta charset=koi8-r>`)).toBe('koi8-r meta')
@@ -240,7 +244,7 @@ describe('a declaration in a document', () => {
   })
 
   it('and no bytes whatever make anything throw', async () => {
-    await withSeeds(300, (random) => {
+    await withSeeds(80, (random) => {
       const body = Uint8Array.from({ length: integer(random, 3_000) }, () => (integer(random, 3) === 0 ? integer(random, 256) : pick(random, [0x3c, 0x3e, 0x22, 0x21, 0x2d, 0x2f, 0x20, 0x1b, 0x24, 0x81, 0x30])))
       const charset = of(body, `text/html; ${Buffer.from(body.subarray(0, 40)).toString('latin1')}`, integer(random, 2) === 0)
       expect(decodeText(body, charset)).toBeTypeOf('string')
@@ -248,11 +252,11 @@ describe('a declaration in a document', () => {
     })
   })
 
-  // A walk whose cost grows with the square of its bytes does not end in time here: it took over a minute with a search per tag.
+  // A walk whose cost grows with the square of its bytes does not end in time here.
   it.each(['<', '<a ', '<a b="', '<a b=\'>', '<script></x', '<!--', '<!-- --', '<meta content="charset charset ', '<meta charset=', '</', '<?', '<title>x</title', '<meta charset=x>', '<script>'])('64 KB of %s are walked in one go', (piece) => {
     const body = bytes(piece.repeat(Math.ceil(LATE_BYTES / piece.length)))
     const opened = bytes(`<script>${piece.repeat(Math.ceil(LATE_BYTES / piece.length))}`)
-    for (let count = 0; count < 40; count += 1) expect([of(body).from, of(opened).from]).toEqual(['guess', 'guess'])
+    for (let count = 0; count < 10; count += 1) expect([of(body).from, of(opened).from]).toEqual(['guess', 'guess'])
   }, 5_000)
 })
 
@@ -360,13 +364,16 @@ describe('a document for the scanner', () => {
   })
 
   it('can be scanned in every other encoding: a byte of markup always stands for itself, even behind a broken one', () => {
+    const swallowed: (readonly [string, number, string])[] = []
     for (const name of allEncodings.filter((name) => isAsciiCompatible(name))) {
       for (const markup of '<>&="\' /!-;?#\n\t\0') {
         for (let lead = 0x80; lead <= 0xff; lead += 1) {
-          expect([name, lead, decode(Uint8Array.of(lead, markup.charCodeAt(0), 0x41), name).slice(-2)]).toEqual([name, lead, `${markup}A`])
+          const text = decode(Uint8Array.of(lead, markup.charCodeAt(0), 0x41), name)
+          if (!text.endsWith(`${markup}A`)) swallowed.push([name, lead, markup])
         }
       }
     }
+    expect(swallowed).toEqual([])
   })
 
   it('leaves its byte order mark out of the text, and decodes views of shared memory', () => {

@@ -147,7 +147,7 @@ class MetaScan {
     const start = this.#at
     const isComment = bytes[start + 1] === 0x21 && bytes[start + 2] === DASH && bytes[start + 3] === DASH
     const end = isComment ? bytes.indexOf('-->', start + 2, 'latin1') : bytes.indexOf(GREATER, start + 1)
-    this.#at = end === -1 ? bytes.length : isComment ? end + 2 : end
+    this.#at = end === -1 ? bytes.length : end
   }
 
   #otherTag(): undefined {
