@@ -6,7 +6,7 @@
  *
  *   a set, 64 bytes (one cache line)                  sets: a power of two, chosen by the hash's first word
  *   +---------+-------------------+-- --+-------------------+
- *   | changes | hash 2, count 1   |     | hash 2, count 1   |      5 entries; count 0: empty
+ *   | changes | hash 2, count 1   |     | hash 2, count 1   |      5 entries; zeros: empty, and right for the hash 0
  *   +---------+-------------------+-- --+-------------------+
  *
  * Invariant: the count of a path is never more than what was added for it (but for two paths that share a hash), so no
@@ -81,8 +81,7 @@ export class QueryGrowth implements QueryCounts {
   #find(set: number, low: number, high: number): number | undefined {
     for (let entry = set + 1; entry < set + SET_WORDS; entry += ENTRY_WORDS) {
       // Loads of an entry that the main thread may be replacing; `countOf` finds out.
-      if (Atomics.load(this.#words, entry) !== low || Atomics.load(this.#words, entry + 1) !== high) continue
-      if (Atomics.load(this.#words, entry + COUNT_AT) > 0) return entry
+      if (Atomics.load(this.#words, entry) === low && Atomics.load(this.#words, entry + 1) === high) return entry
     }
     return undefined
   }

@@ -66,7 +66,7 @@ export function trapOf(url: string, isRedirect: boolean): 'url_length' | 'path_d
   if (url.length > limits.linkCharsMax) return 'url_length'
   const count = splitPath(url, pathEnd(url))
   if (count > limits.pathSegmentsMax && !isRedirect) return 'path_depth'
-  return repeats(url, Math.min(count, limits.pathSegmentsMax)) ? 'path_repeat' : undefined
+  return repeats(url, count) ? 'path_repeat' : undefined
 }
 
 /** 8 bytes: the first 64 bits of SHA-256 of host, port and path; undefined for a URL without a query. */

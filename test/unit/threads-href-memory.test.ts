@@ -43,6 +43,15 @@ describe('DistinctKeys', () => {
     for (let index = 0; index < 12; index += 1) expect(keys.add(index, 0, 0, 0)).toBe(false)
   })
 
+  it('forgets a page when its epochs begin again', () => {
+    // Slots of the first epoch, which comes again: a table that is not cleared takes them for its own.
+    const again = new DistinctKeys(10)
+    again.begin()
+    again.add(1, 2, 3, 4)
+    again.restart()
+    expect(again.add(1, 2, 3, 4)).toBe(true)
+  })
+
   it('has not met a key of zeros before it was added', () => {
     const keys = new DistinctKeys(10)
     keys.begin()

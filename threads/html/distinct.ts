@@ -39,11 +39,15 @@ export class DistinctKeys {
   /** A new page: nothing was met. */
   begin(): void {
     this.#count = 0
-    if (this.#epoch === EPOCH_MAX) {
-      this.#epochs.fill(0)
-      this.#epoch = 0
-    }
-    this.#epoch += 1
+    if (this.#epoch === EPOCH_MAX) this.restart()
+    else this.#epoch += 1
+  }
+
+  /** A new page in the first epoch, which slots of pages long ago may bear. */
+  restart(): void {
+    this.#count = 0
+    this.#epochs.fill(0)
+    this.#epoch = 1
   }
 
   /** Whether the four words are met for the first time. */

@@ -14,8 +14,13 @@
  * That is why a hit carries a fingerprint: the page's distinct addresses are counted by it.
  *
  * What it relies on: `RawLinks.href` depends on the bytes of the href and the document's encoding alone, but for `meta`,
- * where the address is a part of an attribute. And the bound: a page's first `linksPerPageMax` distinct spellings of
- * http(s) addresses are looked at; those after them are counted as `too_many` and cost a hash each.
+ * where the address is a part of an attribute and the hash is not asked. And the bound: a page's first `linksPerPageMax`
+ * distinct spellings of http(s) addresses are looked at; those after them are counted as `too_many` and cost a hash each.
+ *
+ * Measured over the 360 corpus pages (whole, 290 links a page), least of 12 visits to each, Node 20.20, on 2 cores that
+ * others used (load 5), three runs with a URL parser of our own; microseconds a page, mean (median):
+ *   nothing known before       443 to 716 (284 to 430), a third of it in the first pass
+ *   all known and remembered    83 to 145 ( 34 to  61); of 73,031 strings 12,422 are made: path-relative, not ASCII, refused
  */
 import { registrableDomainOf } from '../../engine/core/domain.ts'
 import { limits } from '../../engine/core/limits.ts'
