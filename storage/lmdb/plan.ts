@@ -148,6 +148,10 @@ export class Plan {
     const key = new Uint8Array(24)
     for (let index = 0; index < links.count; index += 1) {
       const fingerprint = links.fingerprint(index)
+      if (links.isRedirect(index) && Buffer.compare(fingerprint, url.fingerprint) === 0) {
+        this.#followSpelling(url, links.url(index), links.hostHash(index))
+        continue
+      }
       if (this.#view.known?.has(fingerprint) === true) continue
       key.set(links.hostHash(index), 0)
       key.set(fingerprint, 8)
@@ -157,6 +161,24 @@ export class Plan {
       if (this.#addLink(url, key.slice(), text, links.isRedirect(index))) added += 1
     }
     return added
+  }
+
+  /**
+   * A redirect to another spelling of the URL itself (`/a` to `/a/`, or to the name with `www.`, where the crawl takes
+   * them for one): the page is behind it, so the URL goes on under that spelling. It is pending again, not one more.
+   */
+  #followSpelling(from: QueuedUrl, url: string, hostHash: Uint8Array): void {
+    if (url === from.url) return
+    const key = seenKey(hostHash, from.fingerprint)
+    if (Buffer.compare(hostHash, this.#hashOf(from.host)) !== 0) {
+      if (!this.#isSeen(key)) this.#addLink(from, key, url, true)
+      return
+    }
+    const host = this.#host(from.host)
+    if (host.facts['excluded'] === true) return
+    this.counters.discovered -= 1
+    this.counters[stateOfOutcome.redirect] -= 1
+    this.#enterRedirected(from, host, key, url)
   }
 
   #addLink(from: QueuedUrl, key: Uint8Array, url: string, isRedirect: boolean): boolean {
@@ -170,9 +192,7 @@ export class Plan {
     if (!this.#takesQuery(url, isRedirect)) return this.#refuse('query_growth')
     const fingerprint = key.subarray(8)
     if (isRedirect) {
-      const { depth, priority, referrer } = from
-      const redirectedFrom = [...from.redirectedFrom ?? [], from.url]
-      this.#enter(host, key, { url, host: name, fingerprint, depth, priority, redirectedFrom, ...(referrer === undefined ? {} : { referrer }) })
+      this.#enterRedirected(from, host, key, url)
     } else {
       const depth = Math.min(from.depth + 1, limits.depthMax)
       this.#enter(host, key, { url, host: name, fingerprint, depth, priority: Math.min(depth, limits.priorityMax), referrer: from.url })
@@ -202,6 +222,12 @@ export class Plan {
     }
     entry.urls += 1
     return true
+  }
+
+  #enterRedirected(from: QueuedUrl, host: PlannedHost, key: Uint8Array, url: string): void {
+    const { depth, priority, referrer } = from
+    const redirectedFrom = [...from.redirectedFrom ?? [], from.url]
+    this.#enter(host, key, { url, host: host.name, fingerprint: key.subarray(8), depth, priority, redirectedFrom, ...(referrer === undefined ? {} : { referrer }) })
   }
 
   #defer({ url, attempts, notBeforeMs, retry }: DeferredUrl): void {

@@ -146,6 +146,26 @@ export function storeContract(name: string, open: OpenUnderTest): void {
       })
     })
 
+    test('a redirect to another spelling of the URL itself keeps it pending under that spelling, and the sums', async () => {
+      await add('http://a.test/%41')
+      const [url] = claim('a.test').urls
+      const result = await store.commit(emptyBatch({ ended: [ended(url!, { outcome: 'redirect', links: linkList(['http://a.test/A'], { redirect: true }) })] }))
+      expect(result.hostsGrown).toEqual(['a.test'])
+      expect(store.counters()).toMatchObject({ discovered: 1, pending: 1, done: 0, pages: 1 })
+      const [again] = claim('a.test').urls
+      expect(again).toMatchObject({ url: 'http://a.test/A', redirectedFrom: ['http://a.test/%41'] })
+      await store.commit(emptyBatch({ ended: [ended(again!)] }))
+      expect(store.counters()).toMatchObject({ discovered: 1, pending: 0, done: 1, pages: 2 })
+      expect(sum()).toBe(1)
+    })
+
+    test('a redirect to the very same URL is followed no further', async () => {
+      await add('http://a.test/A')
+      const [url] = claim('a.test').urls
+      await store.commit(emptyBatch({ ended: [ended(url!, { outcome: 'redirect', links: linkList(['http://a.test/A'], { redirect: true }) })] }))
+      expect(store.counters()).toMatchObject({ discovered: 1, pending: 0, done: 1 })
+    })
+
     test('two pages of a batch that share a link count it as new once', async () => {
       await add('http://a.test/0', 'http://a.test/1')
       const links = linkList(['http://a.test/shared'])
