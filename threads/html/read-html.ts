@@ -84,8 +84,13 @@ function keepRefreshes(notes: Notes, values: Values): Refresh | undefined {
   return first
 }
 
+/** White space as HTML has it: a no-break or an ideographic space is a character. */
+function trimmed(text: string): string {
+  return text.replace(/^[\t\n\f\r ]+/, '').replace(/[\t\n\f\r ]+$/, '')
+}
+
 function collapsed(text: string): string {
-  return text.replaceAll(/[\t\n\f\r ]+/g, ' ').trim()
+  return trimmed(text.replaceAll(/[\t\n\f\r ]+/g, ' '))
 }
 
 function optional<Key extends string>(key: Key, value: string): { readonly [K in Key]?: string } {
@@ -105,9 +110,9 @@ export function readHtml(bytes: Uint8Array, options: ReadHtmlOptions = {}): Html
   const robots = Array.from({ length: notes.robotsCount }, (_, index) => values.attribute(notes.robotsStart(index), notes.robotsEnd(index)))
   return {
     charset,
-    ...optional('title', collapsed(text(facts.title, 'text'))), ...optional('lang', text(facts.lang).trim()),
+    ...optional('title', collapsed(text(facts.title, 'text'))), ...optional('lang', trimmed(text(facts.lang))),
     ...(notes.factStart(facts.base) >= 0 && { base: text(facts.base) }), ...optional('canonical', text(facts.canonical)),
-    ...optional('description', text(facts.description).trim()), ...optional('generator', text(facts.generator).trim()),
+    ...optional('description', trimmed(text(facts.description))), ...optional('generator', trimmed(text(facts.generator))),
     robots: readDirectives(robots), ...(refresh && { refresh }),
     links: new ScannedLinks(notes.links, notes.linkCount, values),
     headings: notes.headings, textLength: notes.textLength, scriptLength: notes.scriptLength, scriptsLoaded: notes.scriptsLoaded,
