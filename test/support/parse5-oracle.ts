@@ -8,7 +8,7 @@
  * location at all; so the elements with distinct offsets, sorted by offset, are the start tags in document order.
  */
 import { TextDecoder } from '@exodus/bytes/encoding.js'
-import { defaultTreeAdapter, html, parse, type DefaultTreeAdapterMap } from 'parse5'
+import { defaultTreeAdapter, html, Parser, type DefaultTreeAdapterMap } from 'parse5'
 import type { HtmlFacts, LinkElement } from '../../threads/html/html-facts.ts'
 import { readDirectives, type RobotsDirectives } from '../../threads/html/robots-directives.ts'
 
@@ -153,9 +153,41 @@ function titleOf(tags: readonly Element[]): string | undefined {
   return collapsed(title.childNodes.map((node) => defaultTreeAdapter.isTextNode(node) ? node.value : '').join('')) || undefined
 }
 
+interface OpenElements {
+  readonly tagIDs: readonly html.TAG_ID[]
+  readonly items: readonly Element[]
+  readonly stackTop: number
+  slotBelow(slot: number): number
+}
+
+/** "Has an element in table scope" (HTML standard, section 13.2.4.2). */
+function isInTableScope(open: OpenElements, tags: readonly html.TAG_ID[]): boolean {
+  const { TABLE, TEMPLATE, HTML } = html.TAG_ID
+  for (let slot = open.stackTop; slot >= 0; slot = open.slotBelow(slot)) {
+    if (open.items[slot]!.namespaceURI !== html.NS.HTML) continue
+    const tag = open.tagIDs[slot]!
+    if (tags.includes(tag)) return true
+    if (tag === TABLE || tag === TEMPLATE || tag === HTML) return false
+  }
+  return true
+}
+
+/**
+ * One rule of parse5 8.1.1 is not the standard's: a template element does not end a search in table scope, so that in
+ * `<table><template><caption></table>` the end tag closes the table outside of the template. The standard's rule is put
+ * in its place: html5lib has no case for it.
+ */
+function followStandard(): void {
+  const { TBODY, THEAD, TFOOT } = html.TAG_ID
+  const stack = Object.getPrototypeOf(new Parser().openElements) as Record<string, unknown>
+  stack['hasInTableScope'] = function (this: OpenElements, tag: html.TAG_ID) { return isInTableScope(this, [tag]) }
+  stack['hasTableBodyContextInTableScope'] = function (this: OpenElements) { return isInTableScope(this, [TBODY, THEAD, TFOOT]) }
+}
+followStandard()
+
 /** What parse5 finds in a text. `elements` are all of the tree, for counts that include copies. */
 export function factsByParse5(text: string): { readonly facts: PlainFacts; readonly elements: readonly Element[] } {
-  const elements = elementsOf(parse(text, { scriptingEnabled: false, sourceCodeLocationInfo: true }))
+  const elements = elementsOf(Parser.parse(text, { scriptingEnabled: false, sourceCodeLocationInfo: true }))
   const all = startTagsOf(elements)
   const tags = all.filter(({ namespaceURI }) => namespaceURI === html.NS.HTML)
   const first = (name: string): string | undefined => collapsed(metaContents(tags, 'name', name).find(({ content }) => trimmed(content) !== '')?.content ?? '') || undefined
