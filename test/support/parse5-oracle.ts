@@ -4,8 +4,10 @@
  * content of template elements left out.
  *
  * A tree holds some elements more than once: the adoption agency and the reconstruction of formatting elements copy
- * anchors. A copy made by reconstruction has the source offset of its original, one made by the adoption agency has no
- * location at all; so the elements with distinct offsets, sorted by offset, are the start tags in document order.
+ * anchors. Copies share the array of attributes with their original, which is made first; so the originals, sorted by
+ * their place in the text, are the start tags in document order. A copy alone does not count: the standard may bring an
+ * anchor of a template, or of a body that a frameset has replaced, into the document again (`<template><a href=x><object>
+ * </template>y`), where no reader looks for it.
  */
 import { TextDecoder } from '@exodus/bytes/encoding.js'
 import { defaultTreeAdapter, html, Parser, type DefaultTreeAdapterMap } from 'parse5'
@@ -94,14 +96,23 @@ export function elementsOf(root: Node): Element[] {
   return found
 }
 
+/** Elements made by a start tag, and not as copies of such an element. */
+const originals = new WeakSet<Element>()
+const seenAttributes = new WeakSet<object>()
+const treeAdapter: typeof defaultTreeAdapter = {
+  ...defaultTreeAdapter,
+  createElement(name, namespace, attributes) {
+    const element = defaultTreeAdapter.createElement(name, namespace, attributes)
+    if (!seenAttributes.has(attributes)) originals.add(element)
+    seenAttributes.add(attributes)
+    return element
+  },
+}
+
 /** The start tags that made the elements of a tree, in document order. */
 function startTagsOf(elements: readonly Element[]): Element[] {
-  const byOffset = new Map<number, Element>()
-  for (const element of elements) {
-    const offset = element.sourceCodeLocation?.startOffset
-    if (offset !== undefined && !byOffset.has(offset)) byOffset.set(offset, element)
-  }
-  return [...byOffset].sort(([one], [other]) => one - other).map(([, element]) => element)
+  const placed = elements.filter((element) => originals.has(element) && element.sourceCodeLocation)
+  return placed.sort((one, other) => one.sourceCodeLocation!.startOffset - other.sourceCodeLocation!.startOffset)
 }
 
 /** HTML standard, "shared declarative refresh steps", as far as the address. */
@@ -187,7 +198,7 @@ followStandard()
 
 /** What parse5 finds in a text. `elements` are all of the tree, for counts that include copies. */
 export function factsByParse5(text: string): { readonly facts: PlainFacts; readonly elements: readonly Element[] } {
-  const elements = elementsOf(Parser.parse(text, { scriptingEnabled: false, sourceCodeLocationInfo: true }))
+  const elements = elementsOf(Parser.parse(text, { scriptingEnabled: false, sourceCodeLocationInfo: true, treeAdapter }))
   const all = startTagsOf(elements)
   const tags = all.filter(({ namespaceURI }) => namespaceURI === html.NS.HTML)
   const first = (name: string): string | undefined => collapsed(metaContents(tags, 'name', name).find(({ content }) => trimmed(content) !== '')?.content ?? '') || undefined

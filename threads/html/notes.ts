@@ -44,6 +44,8 @@ export class Notes {
   readonly #robots = new Int32Array(2 * ROBOTS_METAS_MAX)
   #bodyAt = 0
   #bodyLinks = 0
+  #bodyScriptLength = 0
+  #bodyScriptsLoaded = 0
 
   constructor(attributes: Attributes) {
     this.#attributes = attributes
@@ -126,12 +128,18 @@ export class Notes {
   beginBody(at: number): void {
     this.#bodyAt = at
     this.#bodyLinks = this.linkCount
+    this.#bodyScriptLength = this.scriptLength
+    this.#bodyScriptsLoaded = this.scriptsLoaded
   }
 
   /** A frameset has taken the place of the body: what stood in it is gone. */
   forgetBody(): void {
     this.linkCount = this.#bodyLinks
-    for (let fact = 0; fact < factsCount; fact += 1) if (this.#facts[2 * fact]! >= this.#bodyAt) this.#facts[2 * fact] = -1
+    // The language stays: it is the html element's, wherever its tag stands.
+    for (let fact = 0; fact < factsCount; fact += 1) if (fact !== facts.lang && this.#facts[2 * fact]! >= this.#bodyAt) this.#facts[2 * fact] = -1
+    while (this.robotsCount > 0 && this.robotsStart(this.robotsCount - 1) >= this.#bodyAt) this.robotsCount -= 1
+    this.scriptLength = this.#bodyScriptLength
+    this.scriptsLoaded = this.#bodyScriptsLoaded
     this.textLength = this.headings = this.textCount = 0
   }
 
