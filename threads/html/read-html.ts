@@ -65,7 +65,7 @@ class ScannedLinks implements RawLinks {
   }
 }
 
-/** Takes meta elements without an address out of the links; answers the first that has one. */
+/** Leaves of the meta elements among the links the first that has an address, and answers it. */
 function keepRefreshes(notes: Notes, values: Values): Refresh | undefined {
   const { links } = notes
   let first: Refresh | undefined
@@ -74,8 +74,9 @@ function keepRefreshes(notes: Notes, values: Values): Refresh | undefined {
     const at = LINK_WORDS * index
     if (links[at] === META) {
       const refresh = parseRefresh(values.attribute(links[at + 1]!, links[at + 2]!))
-      if (refresh === undefined) continue
-      first ??= refresh
+      // The first one counts: a page goes to one address only.
+      if (refresh === undefined || first !== undefined) continue
+      first = refresh
     }
     if (kept !== index) links.copyWithin(LINK_WORDS * kept, at, at + LINK_WORDS)
     kept += 1

@@ -19,7 +19,7 @@ import * as treeBody from './tree-body.ts'
 import { hasTextContent, Tree } from './tree.ts'
 
 // Constants of this module, which V8 folds; imported ones it would load at every use (a fifth of the time of a scan).
-const { BANG, BRACKET, byteKinds, DASH, GREATER, HIGH_BITS, LESS, LETTER, NAME_END, nameLetters, ONES, QUESTION, SLASH, SPACE } = bytes
+const { BANG, BRACKET, byteKinds, DASH, GREATER, HIGH_BITS, LESS, LETTER, NAME_END, nameLetters, ONES, QUESTION, SLASH, SPACE, WHITE } = bytes
 const { attribute, bitsOf, elementAt, elementTable, is, nextHash, tag, unknownNumber } = names
 const { came } = treeBody
 
@@ -125,7 +125,21 @@ export class HtmlScanner {
 
   #textEnd(start: number, at: number, count: number): number {
     if (count > 0) this.#shown(start, at, count)
+    else if (this.#tree.watchesText) this.#controls(start, at)
     return at
+  }
+
+  /** Text without a letter in it, in a head for the most part: white space, unless a control character makes it text. */
+  #controls(start: number, end: number): void {
+    const { bytes } = this.#document
+    let hasNul = false
+    for (let at = start; at < end; at += 1) {
+      if (bytes[at] === 0) hasNul = true
+      else if ((byteKinds[bytes[at]!]! & WHITE) === 0) return this.#textMatters(start)
+    }
+    if (!hasNul) return
+    this.#tokenAt = start
+    this.#tree.nul()
   }
 
   /** Text that is not white space alone. */

@@ -53,6 +53,13 @@ export class Tree extends TreeTables {
     this.noFrameset()
   }
 
+  /** NUL and white space: it begins a body as text does, and is dropped there. */
+  nul(): void {
+    if (this.isForeign && !this.takesText()) return
+    if (this.mode === modes.head) this.startBody()
+    else if (this.mode === modes.columnGroup) this.endColumnGroup()
+  }
+
   protected takesText(): boolean {
     return (this.open.top & (HTML_POINT | TEXT_POINT)) !== 0
   }
