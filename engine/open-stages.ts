@@ -150,7 +150,7 @@ async function openPool({ options, dir, store, known, queries, scopeTable }: Poo
     threads: options.threads > 0 ? options.threads : Math.max(1, availableParallelism() - 1),
     maxBodyBytes: options.maxBodyBytes, clock: systemClock,
     worker: {
-      known: known.memory, include: options.include, exclude: options.exclude, dedupe: options.dedupe, warcFileFirst: store.warcFileFirst,
+      known: known.memory, include: options.include, exclude: options.exclude, dedupe: options.dedupe, linkElements: options.linkElements, warcFileFirst: store.warcFileFirst,
       crawlId: store.crawlId, userAgent: options.userAgent, simhash: wantsSimhash(options),
       ...(options.scope !== 'any' && { scope: { table: scopeTable.memory, mode: options.scope } }),
       ...(options.traps === 'on' && { traps: { queries: queries.memory, queriesPerPathMax: options.maxQueriesPerPath } }),

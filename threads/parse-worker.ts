@@ -6,7 +6,7 @@
  */
 import type { FailureCode } from '../engine/core/errors.ts'
 import { limits } from '../engine/core/limits.ts'
-import { noLinks, type LinkList, type PageMeta, type PageSink, type ParsedResult } from '../engine/core/types.ts'
+import { noLinks, type LinkElement, type LinkList, type PageMeta, type PageSink, type ParsedResult } from '../engine/core/types.ts'
 import { fetchUrl, makeBase, refusalOf } from '../engine/core/fetch-url.ts'
 import { contentHashOf } from '../engine/core/url-key.ts'
 import type { SlotPage } from './arena.ts'
@@ -25,6 +25,8 @@ import type { StageClock } from './stage-times.ts'
 export interface ParseTools {
   readonly inflater: Inflater
   readonly collector: LinkCollector
+  /** Elements whose addresses are links; absent: those of pages. */
+  readonly linkElements?: readonly LinkElement[] | undefined
   /** Our product token in lower case, for X-Robots-Tag. */
   readonly agent: string
   readonly extractor: Extractor | undefined
@@ -99,7 +101,7 @@ async function readOk({ meta, headerBlock }: SlotPage, body: Uint8Array, isCut: 
   const isDocument = isHtml(meta, body)
   const charset = charsetOf(body, { contentType: meta.contentType, isHtml: isDocument, isCut })
   stages?.mark('sniff')
-  const html = isDocument ? readHtml(body, { charset, wantsText: tools.simHasher !== undefined }) : undefined
+  const html = isDocument ? readHtml(body, { charset, linkElements: tools.linkElements, wantsText: tools.simHasher !== undefined }) : undefined
   stages?.mark('scan')
   const base = baseOf(meta.url, html?.base)
   const isForeignBase = originOf(base) !== originOf(meta.url)

@@ -67,6 +67,7 @@ async function prepare(): Promise<Prepared> {
       ...(scope && { scope }), ...(known && { known: KnownTable.over(known) }),
       ...(traps && { traps: { queries: QueryGrowth.over(traps.queries), queriesPerPathMax: traps.queriesPerPathMax } }),
     }),
+    linkElements: options.linkElements,
     agent: /^[\w-]*/.exec(options.userAgent)![0].toLowerCase(),
     extractor: options.extractor === undefined ? undefined : await loadExtractor(options.extractor),
     ...(options.simhash === true && { simHasher: new SimHasher() }),

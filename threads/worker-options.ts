@@ -1,6 +1,7 @@
 /**
  * What a parse worker is told when it starts: structured-cloneable, the shared memories by reference. Types only.
  */
+import type { LinkElement } from '../engine/core/types.ts'
 import type { DedupeRule } from '../engine/core/url-key.ts'
 
 export interface WorkerOptions {
@@ -11,6 +12,8 @@ export interface WorkerOptions {
   readonly scope?: { readonly table: SharedArrayBuffer; readonly mode: 'host' | 'domain' }
   /** The rules against generated addresses, with the counts of queries by path; absent: they are off. */
   readonly traps?: { readonly queries: SharedArrayBuffer; readonly queriesPerPathMax: number }
+  /** Elements whose addresses are links; absent: those of pages. */
+  readonly linkElements?: readonly LinkElement[]
   /** Which more URLs are one; absent: none. */
   readonly dedupe?: readonly DedupeRule[]
   /** Regular expressions, with the flag `u`. */

@@ -6,6 +6,7 @@
 import { limits } from './limits.ts'
 import { parseValue, type OptionType } from './option-values.ts'
 import { SluiceError } from './errors.ts'
+import { linkElements, pageLinkElements, type LinkElement } from './types.ts'
 import { dedupeRules, type DedupeRule } from './url-key.ts'
 
 export interface OptionSpec<T> {
@@ -42,6 +43,7 @@ export const crawlOptions = {
   maxDepth: option<number>({ type: 'integer', min: 0, max: limits.depthMax, default: limits.depthMax, flag: '--max-depth', stored: true, help: 'follow links this many steps from a seed' }),
   dedupe: option<readonly DedupeRule[]>({ type: 'choices', choices: dedupeRules, min: 0, default: [], flag: '--dedupe', stored: true, help: `also take for one URL those that differ only in these, with commas: ${dedupeRules.join(', ')}` }),
   maxQueuedPerHost: option<number>({ type: 'integer', min: 1, max: Number.POSITIVE_INFINITY, default: Number.POSITIVE_INFINITY, flag: '--max-queued-per-host', stored: true, help: 'refuse links to a host that has as many URLs in the queue; seeds are taken all the same' }),
+  linkElements: option<readonly LinkElement[]>({ type: 'choices', choices: linkElements, default: pageLinkElements, flag: '--link-elements', stored: true, help: 'elements whose addresses are links, with commas; img, script and form (method get) may be added' }),
   traps: option<'on' | 'off'>({ type: 'choice', choices: ['on', 'off'], default: 'on', flag: '--traps', stored: true, help: 'refuse links whose address looks generated: very long, very deep, repeating itself, or one more query of a path that has too many' }),
   maxQueriesPerPath: option<number>({ type: 'integer', min: 1, max: 1_000_000_000, default: 10_000, flag: '--max-queries-per-path', stored: true, help: 'with --traps on: so many URLs that differ in nothing but their query are taken from links, then no more' }),
   userAgent: option<string>({ type: 'header', default: 'Sluice/0.1 (+https://www.npmjs.com/package/sluice)', flag: '--user-agent', stored: true, help: 'name sent with every request and looked for in robots.txt; a contact address is expected' }),

@@ -75,6 +75,12 @@ export const refusalReasons = [
 ] as const
 export type RefusalReason = (typeof refusalReasons)[number]
 
+/** Elements that may link: `link` with rel alternate, next or prev, `meta` as a refresh, `form` with method get. */
+export const linkElements = ['a', 'area', 'iframe', 'frame', 'link', 'meta', 'img', 'script', 'form'] as const
+export type LinkElement = (typeof linkElements)[number]
+/** Those whose addresses are pages. */
+export const pageLinkElements: readonly LinkElement[] = linkElements.slice(0, 6)
+
 /** A URL in the frontier. `row` is the store's own name of the queue row; nobody else looks inside. */
 export interface QueuedUrl {
   readonly row: Uint8Array

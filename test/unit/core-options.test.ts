@@ -26,7 +26,7 @@ test('the defaults are these', () => {
     maxQueuedPerHost: Infinity, traps: 'on', maxQueriesPerPath: 10_000,
     userAgent: 'Sluice/0.1 (+https://www.npmjs.com/package/sluice)',
     politeness: 'host', delayMs: 1_000, concurrency: { start: 4, floor: 1, ceiling: 32 }, retries: 2, timeoutMs: 30_000,
-    maxBodyBytes: 256_000, connections: 128, threads: 0, format: ['jsonl'], extract: undefined, simhash: false, nearDuplicates: 'count', tailMs: 600_000,
+    maxBodyBytes: 256_000, connections: 128, threads: 0, format: ['jsonl'], extract: undefined, linkElements: ['a', 'area', 'iframe', 'frame', 'link', 'meta'], simhash: false, nearDuplicates: 'count', tailMs: 600_000,
     allowAddress: [], resolve: {}, ca: undefined, insecure: false, dedupe: [],
   })
   expect(resolveRunLimits({})).toEqual({ maxPages: Infinity, maxTimeMs: Infinity, maxBytes: Infinity })

@@ -1,12 +1,9 @@
 /**
  * What the engine reads in a document. Types only: what the scanner writes and everybody else reads.
  */
+import type { LinkElement } from '../../engine/core/types.ts'
 import type { Charset } from './charset.ts'
 import type { RobotsDirectives } from './robots-directives.ts'
-
-/** The elements that link. A `link` element counts with rel alternate, next or prev. */
-export const linkElements = ['a', 'area', 'iframe', 'frame', 'link', 'meta'] as const
-export type LinkElement = (typeof linkElements)[number]
 
 /**
  * The links of a document by index, in document order, as they stand in its bytes. Strings are made only for those that

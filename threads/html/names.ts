@@ -32,7 +32,7 @@ export const is = {
   read: 1 << 11,
   /** `address`, `div`, `p`: special, and yet no end of the search for an open list item. */
   listPassed: 1 << 12,
-  /** The same, when images or forms are asked for. */
+  /** The same, when images or forms are wanted as links. */
   readIfAsked: 1 << 13,
 } as const
 

@@ -2,21 +2,17 @@
  * What the scanner notes of a document: links and facts, as places in its bytes. Runs in a parse worker. The arrays are
  * kept for the next document; they grow with the tags of a page and never with its text.
  */
+import { linkElements, pageLinkElements, type LinkElement } from '../../engine/core/types.ts'
 import { attribute, tag } from './names.ts'
 import type { Attributes } from './attributes.ts'
 
-export interface NotesWanted {
-  /** Also `img` with src, as links. */
-  readonly images?: boolean
-  /** Also `script` with src. */
-  readonly scripts?: boolean
-  /** Also `form` with method get and its action. */
-  readonly forms?: boolean
-}
+/** Kinds of a link, by number: the places of `linkElements`. */
+const kind = Object.fromEntries(linkElements.map((element, index) => [element, index])) as Readonly<Record<LinkElement, number>>
 
-/** Kinds of a link, by number. The first six are the elements of html-facts.ts, in its order. */
-export const linkKinds = ['a', 'area', 'iframe', 'frame', 'link', 'meta', 'img', 'script', 'form'] as const
-const kind = { a: 0, area: 1, iframe: 2, frame: 3, link: 4, meta: 5, img: 6, script: 7, form: 8 } as const
+/** A set of elements as bits of their kinds. */
+export function kindsOf(elements: readonly LinkElement[] = pageLinkElements): number {
+  return elements.reduce((bits, element) => bits | (1 << kind[element]), 0)
+}
 
 /** Facts that a document has once: the place of their text, by number. */
 export const facts = { title: 0, lang: 1, base: 2, canonical: 3, description: 4, generator: 5 } as const
@@ -37,7 +33,7 @@ export class Notes {
   scriptsLoaded = 0
 
   readonly #attributes: Attributes
-  #wanted: NotesWanted = {}
+  #kinds = 0
   #links: Int32Array = new Int32Array(LINK_WORDS * 512)
   #texts: Int32Array = new Int32Array(2 * 512)
   readonly #facts = new Int32Array(2 * factsCount)
@@ -51,8 +47,9 @@ export class Notes {
     this.#attributes = attributes
   }
 
-  begin(wanted: NotesWanted): void {
-    this.#wanted = wanted
+  /** A new document; of links only those of these kinds are noted. */
+  begin(kinds: number): void {
+    this.#kinds = kinds
     this.#facts.fill(-1)
     this.#bodyAt = this.#bodyLinks = 0
     this.linkCount = this.textCount = this.robotsCount = 0
@@ -104,8 +101,8 @@ export class Notes {
       case tag.base: this.#factOf(facts.base, attribute.href); return
       case tag.html: this.#factOf(facts.lang, attribute.lang); return
       case tag.script: this.#script(); return
-      case tag.img: case tag.image: if (this.#wanted.images === true) this.#link(kind.img, attribute.src); return
-      case tag.form: if (this.#wanted.forms === true) this.#form(); return
+      case tag.img: case tag.image: this.#link(kind.img, attribute.src); return
+      case tag.form: this.#form(); return
       default:
     }
   }
@@ -145,7 +142,7 @@ export class Notes {
 
   #link(linkKind: number, from: number): void {
     const attributes = this.#attributes
-    if (!attributes.has(from)) return
+    if ((this.#kinds & (1 << linkKind)) === 0 || !attributes.has(from)) return
     const at = LINK_WORDS * this.linkCount
     if (at + LINK_WORDS > this.#links.length) this.#links = grown(this.#links)
     const links = this.#links
@@ -185,7 +182,7 @@ export class Notes {
   #script(): void {
     if (!this.#attributes.has(attribute.src)) return
     this.scriptsLoaded += 1
-    if (this.#wanted.scripts === true) this.#link(kind.script, attribute.src)
+    this.#link(kind.script, attribute.src)
   }
 
   #form(): void {

@@ -3,9 +3,10 @@
  * where things stand, this module makes strings of the few that are kept. Runs in a parse worker and in `inspect page`.
  * Holds the thread's one scanner: what `readHtml` answers is valid until its next call.
  */
+import { linkElements, pageLinkElements, type LinkElement } from '../../engine/core/types.ts'
 import { charsetOf, transcode, type Charset } from './charset.ts'
 import { isAsciiCompatible } from './encodings.ts'
-import { linkElements, type HtmlFacts, type LinkElement, type RawLinks } from './html-facts.ts'
+import type { HtmlFacts, RawLinks } from './html-facts.ts'
 import { parseRefresh, type Refresh } from './refresh.ts'
 import { readDirectives } from './robots-directives.ts'
 import { facts, LINK_WORDS, type Notes } from './notes.ts'
@@ -18,6 +19,8 @@ export interface ReadHtmlOptions {
   readonly isCut?: boolean
   /** Known already. */
   readonly charset?: Charset
+  /** Which elements' addresses are links; default: those of pages. A refresh is a fact in any case. */
+  readonly linkElements?: readonly LinkElement[] | undefined
   /** Note where shown text lies, see `HtmlFacts.texts`. */
   readonly wantsText?: boolean
 }
@@ -65,8 +68,8 @@ class ScannedLinks implements RawLinks {
   }
 }
 
-/** Leaves of the meta elements among the links the first that has an address, and answers it. */
-function keepRefreshes(notes: Notes, values: Values): Refresh | undefined {
+/** The first refresh that has an address; no other meta element stays among the links, nor that one unless it is one. */
+function keepRefresh(notes: Notes, values: Values, isLink: boolean): Refresh | undefined {
   const { links } = notes
   let first: Refresh | undefined
   let kept = 0
@@ -77,6 +80,7 @@ function keepRefreshes(notes: Notes, values: Values): Refresh | undefined {
       // The first one counts: a page goes to one address only.
       if (refresh === undefined || first !== undefined) continue
       first = refresh
+      if (!isLink) continue
     }
     if (kept !== index) links.copyWithin(LINK_WORDS * kept, at, at + LINK_WORDS)
     kept += 1
@@ -101,9 +105,10 @@ function optional<Key extends string>(key: Key, value: string): { readonly [K in
 export function readHtml(bytes: Uint8Array, options: ReadHtmlOptions = {}): HtmlFacts {
   const charset = options.charset ?? charsetOf(bytes, { contentType: options.contentType, isHtml: true, isCut: options.isCut ?? false })
   const body = transcode(bytes, charset)
-  const notes = scanner.scan(body, options)
+  const { linkElements: wanted = pageLinkElements } = options
+  const notes = scanner.scan(body, { ...options, linkElements: wanted.includes('meta') ? wanted : [...wanted, 'meta'] })
   const values = new Values(body, isAsciiCompatible(charset.name) ? charset.name : 'utf-8')
-  const refresh = keepRefreshes(notes, values)
+  const refresh = keepRefresh(notes, values, wanted.includes('meta'))
   const text = (fact: number, of: 'attribute' | 'text' = 'attribute'): string => {
     const start = notes.factStart(fact)
     return start < 0 ? '' : values[of](start, notes.factEnd(fact))

@@ -10,11 +10,12 @@
  * Bytes will do for characters, because every byte below 0x40 that these encodings have inside a character does not
  * matter here: trail bytes lie at 0x40 or above, or are digits (gb18030). Other encodings are transcoded before.
  */
+import type { LinkElement } from '../../engine/core/types.ts'
 import { Attributes } from './attributes.ts'
 import { DocumentBytes } from './bytes.ts'
 import * as bytes from './bytes.ts'
 import * as names from './names.ts'
-import { facts, Notes, type NotesWanted } from './notes.ts'
+import { facts, kindsOf, Notes } from './notes.ts'
 import * as treeBody from './tree-body.ts'
 import { hasTextContent, Tree } from './tree.ts'
 
@@ -23,11 +24,15 @@ const { BANG, BRACKET, byteKinds, DASH, GREATER, HIGH_BITS, LESS, LETTER, NAME_E
 const { attribute, bitsOf, elementAt, elementTable, is, nextHash, tag, unknownNumber } = names
 const { came } = treeBody
 
-export interface ScanOptions extends NotesWanted {
+export interface ScanOptions {
+  /** Which elements' addresses are noted as links; default: those of pages. */
+  readonly linkElements?: readonly LinkElement[] | undefined
   /** Note where text lies that is shown, for a fingerprint of it. */
   readonly wantsText?: boolean
 }
 
+/** Kinds whose elements have attributes that nothing else needs. */
+const ASKED_KINDS = kindsOf(['img', 'form'])
 /** Whether a byte of text is counted: white space is not, and of a character in UTF-8 its first byte is. */
 const isCounted = new Uint8Array(256).map((_, byte) => (byte <= SPACE || (byte >= 0x80 && byte < 0xc0) ? 0 : 1))
 // The same for the four bytes of a word: a byte above 0x20 gets its high bit by adding, one above 0x7f has it.
@@ -65,9 +70,10 @@ export class HtmlScanner {
   scan(bytes: Uint8Array, options: ScanOptions = {}): Notes {
     this.#document.open(bytes)
     this.#wantsText = options.wantsText === true
-    this.#readBits = options.images === true || options.forms === true ? is.read | is.readIfAsked : is.read
+    const kinds = kindsOf(options.linkElements)
+    this.#readBits = (kinds & ASKED_KINDS) === 0 ? is.read : is.read | is.readIfAsked
     this.#tree.reset()
-    this.notes.begin(options)
+    this.notes.begin(kinds)
     const end = bytes.byteLength
     let at = 0
     while (at < end) at = bytes[at] === LESS ? this.#markup(at) : this.#text(at)
