@@ -35,13 +35,13 @@ export interface RecordParts {
 
 type Draft = { -readonly [K in keyof PageRecord]: PageRecord[K] | undefined }
 
-function filled<T>(value: T | undefined): T | undefined {
-  if (value === '' || value === undefined || value === null) return undefined
-  return typeof value === 'object' && Object.keys(value).length === 0 ? undefined : value
+function isFilled(value: unknown): boolean {
+  if (value === '' || value === undefined || value === null) return false
+  return typeof value !== 'object' || Object.keys(value).length > 0
 }
 
 function hexOf(bytes: Uint8Array | undefined): string | undefined {
-  return bytes === undefined ? undefined : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('hex')
+  return bytes === undefined ? undefined : Buffer.from(bytes).toString('hex')
 }
 
 function hundredths(ms: number): number {
@@ -82,6 +82,8 @@ export function recordLine(parts: RecordParts): Uint8Array {
     timings: { ...meta.timings, parseMs: hundredths(parts.parseMs) },
     warc: warc === undefined ? undefined : { file: warcFileName(warc.file), offset: warc.offset },
   }
-  const json = JSON.stringify(draft, (_name, value: unknown) => filled(value)).slice(0, -1)
+  // Not by a replacer of JSON.stringify, which costs a quarter of the line's time for all its nested values.
+  const line = Object.fromEntries(Object.entries(draft).filter(([, value]) => isFilled(value)))
+  const json = JSON.stringify(line).slice(0, -1)
   return Buffer.from(facts.recordJson === undefined ? json : `${json},"record":${facts.recordJson}`)
 }

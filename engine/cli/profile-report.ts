@@ -47,6 +47,8 @@ export interface ProfileReport {
   readonly workersLost: number
   readonly comparison: readonly ParserFigures[]
   /** What was compared: a sample of the pages, and how often each parser read it. */
+  /** The scanner, with a string for each link. */
+  readonly scannerWithStrings?: Figures
   readonly comparisonOf?: { readonly pages: number; readonly bytes: number; readonly rounds: number }
   readonly cpuProfiles?: readonly string[]
 }
@@ -84,8 +86,8 @@ export function profileReport({ inputs, threads, maxBodyBytes, pool, comparison,
     page: figuresOf(page),
     waits: { slots, workerForPage: of('workerWait'), pageForWorker: of('pageWait') },
     failures: measured.failures, workersLost: pool.workersLost,
-    comparison: (comparison?.figures ?? []).map(roundedFigures),
-    ...(comparison && { comparisonOf: { pages: comparison.pages, bytes: comparison.bytes, rounds: comparison.rounds } }),
+    comparison: (comparison?.figures ?? []).map(({ name, ...figures }) => ({ name, ...roundedFigures(figures) })),
+    ...(comparison && { scannerWithStrings: roundedFigures(comparison.withStrings), comparisonOf: { pages: comparison.pages, bytes: comparison.bytes, rounds: comparison.rounds } }),
     ...(cpuProfiles && { cpuProfiles }),
   }
 }
@@ -95,8 +97,10 @@ function figuresOf(series: SeriesTimes): TimesReport {
   return { p50Us: us(50), p95Us: us(95), p99Us: us(99) }
 }
 
-function roundedFigures({ name, ...figures }: ParserFigures): ParserFigures {
-  return { name, ...Object.fromEntries(Object.entries(figures).map(([key, value]) => [key, rounded(value)])) as Omit<ParserFigures, 'name'> }
+type Figures = Omit<ParserFigures, 'name'>
+
+function roundedFigures(figures: Figures): Figures {
+  return Object.fromEntries(Object.entries(figures).map(([key, value]) => [key, rounded(value)])) as unknown as Figures
 }
 
 /** Four digits are more than a measurement has. */
@@ -165,11 +169,13 @@ function notes({ skipped, leftOut, failures, workersLost }: ProfileReport): stri
   ]
 }
 
-function comparisonLines({ comparison, comparisonOf }: ProfileReport): string[] {
-  if (comparisonOf === undefined) return []
+function comparisonLines({ comparison, comparisonOf, scannerWithStrings }: ProfileReport): string[] {
+  if (comparisonOf === undefined || scannerWithStrings === undefined) return []
+  const [scanner, ...others] = comparison
+  const lines = [...(scanner === undefined ? [] : [scanner]), { name: ' with strings', ...scannerWithStrings }, ...others]
   return [
     head('parsers, one thread', 'pages/s', 'MB/s', 'x parse5', 'least', 'most'),
-    ...comparison.map(({ name, pagesPerSecond, mbPerSecond, ratio, ratioMin, ratioMax }) =>
+    ...lines.map(({ name, pagesPerSecond, mbPerSecond, ratio, ratioMin, ratioMax }) =>
       row(name, short(pagesPerSecond), short(mbPerSecond), short(ratio), short(ratioMin), short(ratioMax))),
     `  (${plural(comparisonOf.pages, 'page')} of ${shortSize(comparisonOf.bytes)}, inflated before; ${plural(comparisonOf.rounds, 'round')}, medians)`,
     '  each finds links, title, base, metas, lengths of text and script:',
