@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest'
+import { makeBase, refusalOf } from '../../engine/core/fetch-url.ts'
 import { limits } from '../../engine/core/limits.ts'
 import { queryPathHash } from '../../engine/core/traps.ts'
 import { refusalReasons, type LinkList } from '../../engine/core/types.ts'
-import { fingerprintOf, hostHashOf } from '../../engine/core/url-key.ts'
+import { fingerprintOf, hostHashOf, keyOf, plainKeys } from '../../engine/core/url-key.ts'
 import { QueryGrowth } from '../../storage/query-growth.ts'
 import { baseOf, LinkCollector, originOf, type CollectedLinks, type LinkedDocument, type LinkRules } from '../../threads/html/links.ts'
-import { keyOf, makeBase, plainKeys, refusalOf } from '../../threads/html/url-shim.ts'
 import { ScopeTable } from '../../threads/scope-table.ts'
 import { integer, pick, withSeeds } from '../support/random.ts'
 import type { Random } from '../../engine/core/clock.ts'
@@ -59,6 +59,22 @@ describe('LinkCollector', () => {
     expect(refusedOf(collected)).toEqual({ scheme: 4, invalid: 2, too_long: 2 })
     expect(urlsOf(collected)).toEqual(['http://site.example/ok'])
     expect(refusalOf('tel:1', makeBase(page))).toBe('scheme')
+  })
+
+  it('writes a query in the encoding of the document, and nothing else of a link', () => {
+    const list = ['/\u00e9?\u00e9=\u044f#\u00e9', '/plain', '/#?\u00e9']
+    const read = (encoding: string): string[] => urlsOf(collectorOf().collect(rawLinks(list), documentAt(page, { encoding })))
+    expect(read('windows-1252')[0]).toBe('http://site.example/%C3%A9?%E9=%26%231103%3B')
+    expect(read('koi8-r')[0]).toBe('http://site.example/%C3%A9?%26%23233%3B=%D1')
+    expect(read('utf-16le')[0]).toBe('http://site.example/%C3%A9?%C3%A9=%D1%8F')
+    expect(read('windows-1252').slice(1)).toEqual(['http://site.example/plain', 'http://site.example/'])
+  })
+
+  it('tells a link as too long that is so only with its query in the encoding of the document', () => {
+    // What the encoding lacks takes 13 characters, and 6 in UTF-8.
+    const list = [`/?${'\u044f'.repeat(limits.urlBytesMax / 10)}`]
+    const read = (encoding: string): object => refusedOf(collectorOf().collect(rawLinks(list), documentAt(page, { encoding })))
+    expect([read('windows-1252'), read('utf-8')]).toEqual([{ too_long: 1 }, {}])
   })
 
   it('applies patterns: one include is enough, one exclude is too', () => {
@@ -247,6 +263,16 @@ function parsed(href: string, base: string): URL | undefined {
   }
 }
 
+/** The bytes of windows-1252 for what these tests have beyond ASCII, escaped: the platform's URL, which knows UTF-8 alone, leaves escapes. */
+const escapedIn1252: Readonly<Record<string, string>> = { '\u00e9': '%E9' }
+
+/** The href with what is beyond ASCII escaped in its query, which goes from the first `?` to the fragment. */
+function inEncoding(href: string, encoding: string): string {
+  const [, before, query, after] = /^([^?#]*)(\?[^#]*)?([^]*)$/.exec(href)!
+  if (encoding !== 'windows-1252' || query === undefined) return href
+  return before + Array.from(query, (character) => escapedIn1252[character] ?? character).join('') + after
+}
+
 /** What the collector is to do, with strings and the platform's URL. `known`: fingerprints that are left out. */
 function naive(list: readonly (string | TestLink)[], document: LinkedDocument, known: ReadonlySet<string>): { urls: string[]; count: number; refused: Record<string, number> } {
   const refused = Object.fromEntries(refusalReasons.map((reason) => [reason, 0])) as Record<string, number>
@@ -255,7 +281,7 @@ function naive(list: readonly (string | TestLink)[], document: LinkedDocument, k
     const { href, element } = typeof link === 'string' ? { href: link, element: 'a' } : link
     if (element !== 'meta' && spellings.has(href)) continue
     if (element !== 'meta') spellings.add(href)
-    const url = parsed(href, document.base)
+    const url = parsed(inEncoding(href, document.encoding), document.base)
     // `http://./` is a URL to the standard; no resolver knows such a name.
     if (url === undefined || /^\.|\.\./.test(url.hostname)) refused['invalid']! += 1
     else if (!/^https?:$/.test(url.protocol)) refused['scheme']! += 1

@@ -171,9 +171,11 @@ export class LinkCollector {
         urls.push('')
         continue
       }
-      const url = linkUrl(raw, index, { base, encoding })
+      // One text for both: it is not decoded twice, and what is too long only as it would be requested is told as that.
+      const text = encodeQuery(raw.href(index), encoding)
+      const url = fetchUrl(text, base)
       if (url === undefined) {
-        refused[refusalOf(raw.href(index), base)] += 1
+        refused[refusalOf(text, base)] += 1
         continue
       }
       this.#kinds[at] = isMemorable ? MEMORABLE : PLAIN
