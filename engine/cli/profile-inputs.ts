@@ -6,7 +6,7 @@
 import fs from 'node:fs'
 import path from 'node:path'
 import { SluiceError } from '../core/errors.ts'
-import { parseFetchUrl } from '../core/url-key.ts'
+import { fetchUrl } from '../core/fetch-url.ts'
 import { MadeBodies } from '../demo/bodies.ts'
 import { Site } from '../demo/site.ts'
 import { Inflater } from '../../threads/inflate.ts'
@@ -173,7 +173,7 @@ async function addWarc(file: string, list: InputList, { maxBodyBytes }: InputOpt
         list.leftOut += 1
         return
       }
-      await list.add(`${file}: ${url}`, { ...page, url: parseFetchUrl(url)?.href ?? baseDefault, ...(contentEncoding !== undefined && { contentEncoding }) })
+      await list.add(`${file}: ${url}`, { ...page, url: fetchUrl(url) ?? baseDefault, ...(contentEncoding !== undefined && { contentEncoding }) })
     }
   } catch (error) {
     list.skip(file, (error as Error).message)

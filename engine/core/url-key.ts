@@ -21,7 +21,7 @@
  * keys), 230 with `tracking`, 440 with all.
  */
 import * as crypto from 'node:crypto'
-import { fetchUrl, hostOfUrl, makeBase } from './fetch-url.ts'
+import { hostOfUrl } from './fetch-url.ts'
 
 export const dedupeRules = ['tracking', 'session', 'order', 'slash', 'www'] as const
 export type DedupeRule = (typeof dedupeRules)[number]
@@ -197,21 +197,4 @@ function sha256(data: string | Uint8Array): Uint8Array {
 /** The first 128 bits of SHA-256 of a body. */
 export function contentHashOf(body: Uint8Array): Uint8Array {
   return sha256(body).subarray(0, 16)
-}
-
-/** `fetchUrl` as an object, for those who have not changed to texts yet. */
-export function parseFetchUrl(text: string, base?: string): URL | undefined {
-  const against = base === undefined ? undefined : makeBase(base)
-  const href = base !== undefined && against === undefined ? undefined : fetchUrl(text, against)
-  return href === undefined ? undefined : new URL(href)
-}
-
-/** `keyOf` with no rule chosen, likewise. */
-export function urlKey(url: URL): string {
-  return keyOf(url.href, plainKeys)
-}
-
-/** `hostOfUrl`, likewise. */
-export function hostOf(url: URL): string {
-  return url.hostname.endsWith('.') ? url.hostname.slice(0, -1) : url.hostname
 }

@@ -1,6 +1,7 @@
 /** Batches and URLs for tests of a store: what a crawl would hand over, from short descriptions. */
+import { fetchUrl, hostOfUrl } from '../../engine/core/fetch-url.ts'
 import { refusalReasons, type LinkList, type NewUrl, type Outcome, type QueuedUrl } from '../../engine/core/types.ts'
-import { fingerprintOf, hostHashOf, hostOf, urlKey } from '../../engine/core/url-key.ts'
+import { fingerprintOf, hostHashOf, keyOf, plainKeys } from '../../engine/core/url-key.ts'
 import type { CommitBatch, EndedUrl, PageRow } from '../../storage/store.ts'
 
 export const noRefusals = Object.fromEntries(refusalReasons.map((reason) => [reason, 0]))
@@ -10,17 +11,17 @@ export function emptyBatch(parts: Partial<CommitBatch> = {}): CommitBatch {
 }
 
 export function newUrl(text: string, parts: Partial<NewUrl> = {}): NewUrl {
-  const url = new URL(text)
-  return { url: url.href, host: hostOf(url), fingerprint: new Uint8Array(fingerprintOf(urlKey(url))), depth: 0, priority: 0, ...parts }
+  const url = fetchUrl(text)!
+  return { url, host: hostOfUrl(url), fingerprint: fingerprintOf(keyOf(url, plainKeys)), depth: 0, priority: 0, ...parts }
 }
 
 export function linkList(urls: readonly string[], options: { redirect?: boolean; hashOf?: (host: string) => Uint8Array } = {}): LinkList {
-  const parsed = urls.map((text) => new URL(text))
+  const parsed = urls.map((text) => fetchUrl(text)!)
   return {
     count: urls.length,
-    fingerprint: (index) => fingerprintOf(urlKey(parsed[index]!)),
-    hostHash: (index) => (options.hashOf ?? hostHashOf)(hostOf(parsed[index]!)),
-    url: (index) => parsed[index]!.href,
+    fingerprint: (index) => fingerprintOf(keyOf(parsed[index]!, plainKeys)),
+    hostHash: (index) => (options.hashOf ?? hostHashOf)(hostOfUrl(parsed[index]!)),
+    url: (index) => parsed[index]!,
     isRedirect: () => options.redirect ?? false,
   }
 }

@@ -2,8 +2,9 @@
 // Arguments: the directory and a seed. Prints one line when the store is open. Runs the compiled store.
 import * as fs from 'node:fs'
 import * as path from 'node:path'
+import { hostOfUrl } from '../../dist/engine/core/fetch-url.js'
 import { warcFileName } from '../../dist/engine/core/types.js'
-import { fingerprintOf, hostHashOf, hostOf } from '../../dist/engine/core/url-key.js'
+import { fingerprintOf, hostHashOf } from '../../dist/engine/core/url-key.js'
 import { openStore } from '../../dist/storage/lmdb/lmdb-store.js'
 
 const [dir, seed] = process.argv.slice(2)
@@ -16,12 +17,12 @@ const below = (count) => Math.floor(random() * count)
 const urlOf = (number) => `http://h${number % 13}.test/${number}`
 
 function links(numbers) {
-  const urls = numbers.map((number) => new URL(urlOf(number)))
+  const urls = numbers.map(urlOf)
   return {
     count: urls.length,
-    fingerprint: (index) => fingerprintOf(urls[index].href),
-    hostHash: (index) => hostHashOf(hostOf(urls[index])),
-    url: (index) => urls[index].href,
+    fingerprint: (index) => fingerprintOf(urls[index]),
+    hostHash: (index) => hostHashOf(hostOfUrl(urls[index])),
+    url: (index) => urls[index],
     isRedirect: () => false,
   }
 }
@@ -32,7 +33,7 @@ fs.mkdirSync(path.join(dir, 'warc'), { recursive: true })
 const warc = fs.openSync(path.join(dir, warcFileName(warcFile)), 'a')
 let warcLength = 0
 const empty = { ended: [], deferred: [], added: [], hosts: [], scope: [], warcLengths: new Map() }
-const added = [0, 1, 2, 3].map((number) => ({ url: urlOf(number), host: hostOf(new URL(urlOf(number))), fingerprint: fingerprintOf(urlOf(number)), depth: 0, priority: 0 }))
+const added = [0, 1, 2, 3].map((number) => ({ url: urlOf(number), host: hostOfUrl(urlOf(number)), fingerprint: fingerprintOf(urlOf(number)), depth: 0, priority: 0 }))
 await store.commit({ ...empty, added })
 process.stdout.write('open\n')
 
@@ -52,6 +53,6 @@ for (;;) {
     batch.ended.push({ url, outcome: 'ok', page, links: links(Array.from({ length: below(6) }, () => below(200_000))), line, wireBytes: 1, bodyBytes: 2 })
   }
   batch.warcLengths.set(warcFile, warcLength)
-  if (urls.length < 8) batch.added = Array.from({ length: 20 }, () => below(200_000)).map((number) => ({ url: urlOf(number), host: hostOf(new URL(urlOf(number))), fingerprint: fingerprintOf(urlOf(number)), depth: 0, priority: 0 }))
+  if (urls.length < 8) batch.added = Array.from({ length: 20 }, () => below(200_000)).map((number) => ({ url: urlOf(number), host: hostOfUrl(urlOf(number)), fingerprint: fingerprintOf(urlOf(number)), depth: 0, priority: 0 }))
   await store.commit(batch)
 }

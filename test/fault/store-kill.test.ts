@@ -6,7 +6,8 @@ import * as fs from 'node:fs'
 import * as os from 'node:os'
 import * as path from 'node:path'
 import { expect, test } from 'vitest'
-import { fingerprintOf, hostOf } from '../../engine/core/url-key.ts'
+import { hostOfUrl } from '../../engine/core/fetch-url.ts'
+import { fingerprintOf } from '../../engine/core/url-key.ts'
 import { openStore } from '../../storage/lmdb/lmdb-store.ts'
 
 const kills = Number(process.env['KILLS'] ?? 20)
@@ -47,7 +48,7 @@ test(`after each of ${kills} kills, counters, rows and files agree: each ended U
     const urls = lines(dir, /^pages-.*\.jsonl$/).map((line) => (JSON.parse(line) as { url: string }).url)
     expect(urls).toHaveLength(store.counters().done)
     expect(new Set(urls).size).toBe(urls.length)
-    for (const url of urls) expect(store.state(hostOf(new URL(url)), fingerprintOf(url))).toBe('done')
+    for (const url of urls) expect(store.state(hostOfUrl(url), fingerprintOf(url))).toBe('done')
     expect(lines(path.join(dir, 'warc'), /\.warc\.gz$/).sort()).toEqual(urls.sort())
     discovered = store.counters().discovered
     await store.close()

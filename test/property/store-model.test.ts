@@ -4,8 +4,9 @@ import * as os from 'node:os'
 import * as path from 'node:path'
 import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { hostOfUrl } from '../../engine/core/fetch-url.ts'
 import { stateOfOutcome, type Outcome, type QueuedUrl, type UrlState } from '../../engine/core/types.ts'
-import { fingerprintOf, hostOf } from '../../engine/core/url-key.ts'
+import { fingerprintOf } from '../../engine/core/url-key.ts'
 import { openStore, type LmdbStore } from '../../storage/lmdb/lmdb-store.ts'
 import type { CommitBatch, DeferredUrl, EndedUrl } from '../../storage/store.ts'
 import { emptyBatch, ended, linkList, newUrl } from '../contract/store-batch.ts'
@@ -33,7 +34,7 @@ class Model {
   refused = 0
 
   add(url: string, priority: number, depth: number): boolean {
-    const host = hostOf(new URL(url))
+    const host = hostOfUrl(url)
     if (this.urls.some((known) => known.url === url)) return false
     if (this.excluded.has(host)) {
       this.refused += 1
