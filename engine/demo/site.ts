@@ -5,6 +5,7 @@
  * Invariant: every page of `allPages` can be reached from the seeds through pages that answer well (see layout.ts).
  * No I/O; any thread.
  */
+import { fetchUrl } from '../core/fetch-url.ts'
 import { Layout } from './layout.ts'
 import { mix, normal, share } from './random.ts'
 import { hopPath, pageIndex, pagePath, privateIndex, privatePath, splitHop } from './paths.ts'
@@ -71,8 +72,9 @@ export class Site {
 
   /** The page that a URL names, its fragment aside; undefined when the web has none there. */
   pageAt(url: string): Page | undefined {
-    if (!URL.canParse(url)) return undefined
-    const { hostname, pathname, search } = new URL(url)
+    const href = fetchUrl(url)
+    if (href === undefined) return undefined
+    const { hostname, pathname, search } = new URL(href)
     return this.find(hostname, pathname + search)
   }
 
