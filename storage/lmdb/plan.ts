@@ -149,7 +149,7 @@ export class Plan {
     for (let index = 0; index < links.count; index += 1) {
       const fingerprint = links.fingerprint(index)
       if (links.isRedirect(index) && Buffer.compare(fingerprint, url.fingerprint) === 0) {
-        this.#followSpelling(url, links.url(index), links.hostHash(index))
+        if (this.#followSpelling(url, links.url(index), links.hostHash(index))) added += 1
         continue
       }
       if (this.#view.known?.has(fingerprint) === true) continue
@@ -165,20 +165,20 @@ export class Plan {
 
   /**
    * A redirect to another spelling of the URL itself (`/a` to `/a/`, or to the name with `www.`, where the crawl takes
-   * them for one): the page is behind it, so the URL goes on under that spelling. It is pending again, not one more.
+   * them for one): the page is behind it, so the URL goes on under that spelling. It is pending again; only under another
+   * host it is one more, which is the answer. A site that sends it back to where it was is followed no further: the
+   * other pages of such a site would each cost `redirectsMax` fetches too.
    */
-  #followSpelling(from: QueuedUrl, url: string, hostHash: Uint8Array): void {
-    if (url === from.url) return
+  #followSpelling(from: QueuedUrl, url: string, hostHash: Uint8Array): boolean {
+    if (url === from.url || from.redirectedFrom?.includes(url) === true) return false
     const key = seenKey(hostHash, from.fingerprint)
-    if (Buffer.compare(hostHash, this.#hashOf(from.host)) !== 0) {
-      if (!this.#isSeen(key)) this.#addLink(from, key, url, true)
-      return
-    }
+    if (Buffer.compare(hostHash, this.#hashOf(from.host)) !== 0) return !this.#isSeen(key) && this.#addLink(from, key, url, true)
     const host = this.#host(from.host)
-    if (host.facts['excluded'] === true) return
+    if (host.facts['excluded'] === true) return this.#refuse('excluded_host')
     this.counters.discovered -= 1
     this.counters[stateOfOutcome.redirect] -= 1
     this.#enterRedirected(from, host, key, url)
+    return false
   }
 
   #addLink(from: QueuedUrl, key: Uint8Array, url: string, isRedirect: boolean): boolean {

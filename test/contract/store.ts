@@ -159,6 +159,25 @@ export function storeContract(name: string, open: OpenUnderTest): void {
       expect(sum()).toBe(1)
     })
 
+    test('a redirect back to a spelling that it came from is followed no further', async () => {
+      const spellings = ['http://a.test/%41', 'http://a.test/A', 'http://a.test/%41']
+      await add(spellings[0]!)
+      for (const to of spellings.slice(1)) {
+        const [url] = claim('a.test').urls
+        await store.commit(emptyBatch({ ended: [ended(url!, { outcome: 'redirect', links: linkList([to], { redirect: true }) })] }))
+      }
+      expect(store.counters()).toMatchObject({ discovered: 1, pending: 0, done: 1, pages: 2 })
+      expect(claim('a.test').urls).toEqual([])
+    })
+
+    test('a redirect to another spelling is refused when its host is excluded by then', async () => {
+      await add('http://a.test/%41')
+      const [url] = claim('a.test').urls
+      const outcome = ended(url!, { outcome: 'redirect', links: linkList(['http://a.test/A'], { redirect: true }) })
+      await store.commit(emptyBatch({ ended: [outcome], hosts: [{ name: 'a.test', excluded: true }] }))
+      expect(store.counters()).toMatchObject({ discovered: 1, pending: 0, done: 1, refused: { excluded_host: 1 } })
+    })
+
     test('a redirect to the very same URL is followed no further', async () => {
       await add('http://a.test/A')
       const [url] = claim('a.test').urls
