@@ -1,11 +1,13 @@
-/** Which URLs are one, by the options of a crawl. Nothing is fetched. */
+/** Which URLs are one, by the options of a crawl: of seeds, and of what a crawl meets where a site redirects one spelling to another. */
 import fs from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
-import { afterEach, beforeEach, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { CrawlOptionsGiven } from '../../engine/core/options.ts'
-import { Crawler } from '../../engine/index.ts'
+import { Crawler, type PageRecord, type Summary } from '../../engine/index.ts'
 import { openStore } from '../../storage/lmdb/lmdb-store.ts'
+import { countsOf, notOnce, readPages } from '../support/crawl.ts'
+import { openSmallWeb, type SmallAnswer, type SmallRequest } from '../support/small-web.ts'
 
 let dir: string
 beforeEach(() => { dir = fs.mkdtempSync(path.join(os.tmpdir(), 'sluice-dedupe-')) })
@@ -43,4 +45,93 @@ it('of an option that is younger than the crawl nothing is said', async () => {
   await store.saveOptions(older)
   await store.close()
   expect(await added({}, 'http://a.test/')).toEqual({ news: [0], changed: [] })
+})
+
+interface Crawled {
+  readonly asked: readonly string[]
+  readonly summary: Summary
+  readonly records: readonly PageRecord[]
+  /** What the store finds wrong with itself. */
+  readonly problems: readonly string[]
+}
+
+async function crawled(dedupe: CrawlOptionsGiven['dedupe'], seed: string, answerOf: (request: SmallRequest) => SmallAnswer): Promise<Crawled> {
+  const web = await openSmallWeb(['site.test', 'www.site.test'], answerOf)
+  try {
+    const crawler = await Crawler.open({ ...web.options, dedupe })
+    const [host, ...rest] = seed.split('/')
+    await crawler.add(`${web.origin(host!)}/${rest.join('/')}`)
+    const summary = await crawler.start()
+    await crawler.close()
+    const store = await openStore(web.options.dir)
+    const problems = store.check()
+    await store.close()
+    return { asked: web.asked, summary, records: await readPages(web.options.dir), problems }
+  } finally {
+    await web.close()
+  }
+}
+
+function expectSums({ asked, summary, records, problems }: Crawled): void {
+  const { discovered, pending, done, failed, dropped, excluded } = summary
+  expect(problems).toEqual([])
+  expect({ state: summary.state, pending, failed, dropped, excluded, sum: done }).toEqual({ state: 'complete', pending: 0, failed: 0, dropped: 0, excluded: 0, sum: discovered })
+  // Each answer has its record, also where one URL had two of them.
+  expect([summary.pages, records.length]).toEqual([asked.length, asked.length])
+  expect(records.reduce((sum, { newLinks = 0 }) => sum + newLinks, 0)).toBe(discovered - 1)
+}
+
+const PAGES = 40
+/** The spellings of each page: the first answers, each other one redirects to the one before it. */
+const siteKinds: readonly { readonly dedupe: string; readonly kind: string; readonly spellings: (page: number) => readonly string[] }[] = [
+  { dedupe: 'www', kind: 'that answers with www', spellings: (page) => [`www.site.test/${page || ''}`, `site.test/${page || ''}`] },
+  { dedupe: 'www', kind: 'that answers without www', spellings: (page) => [`site.test/${page || ''}`, `www.site.test/${page || ''}`] },
+  { dedupe: 'slash', kind: 'that answers with a slash', spellings: (page) => [`site.test/${page}/`, `site.test/${page}`] },
+  { dedupe: 'slash', kind: 'that answers without a slash', spellings: (page) => [`site.test/${page}`, `site.test/${page}/`] },
+  {
+    dedupe: 'www,slash', kind: 'that answers with both, three hops away',
+    spellings: (page) => [`www.site.test/${page}/`, `www.site.test/${page}`, `site.test/${page}/`, `site.test/${page}`],
+  },
+]
+
+describe.each(siteKinds)('of a site $kind, with $dedupe', ({ dedupe, spellings }) => {
+  const placeOf = new Map(Array.from({ length: PAGES }, (_, page) => spellings(page).map((spelling, at) => [spelling, { page, at }] as const)).flat())
+
+  /** Links to its children and to the first pages, in a spelling or two that differ from page to page. */
+  function htmlOf(page: number, port: string): string {
+    const targets = [2 * page + 1, 2 * page + 2, 0, 1, 2, 3].filter((target) => target < PAGES)
+    const links = targets.flatMap((target) => {
+      const all = spellings(target)
+      return [all[(page + target) % all.length]!, ...(target % 3 === 0 ? all : [])]
+    })
+    return `<title>${page}</title>${links.map((link) => `<a href="//${link.replace('/', `:${port}/`)}">x</a>`).join('')}`
+  }
+
+  it('each page is fetched once where it answers, and no other spelling more than once', async () => {
+    const found = await crawled(dedupe, spellings(0).at(-1)!, ({ host, path, origin }) => {
+      const place = placeOf.get(host + path)
+      if (place === undefined) return undefined
+      const port = new URL(origin).port
+      if (place.at === 0) return { html: htmlOf(place.page, port) }
+      return { location: `http://${spellings(place.page)[place.at - 1]!.replace('/', `:${port}/`)}` }
+    })
+    const counts = countsOf(found.asked)
+    expect(Array.from({ length: PAGES }, (_, page) => spellings(page)[0]!).filter((answering) => counts.get(answering) !== 1)).toEqual([])
+    expect(notOnce(found.asked)).toEqual([])
+    // Otherwise no link led to another spelling first, or the rules did nothing.
+    expect(found.asked.length).toBeGreaterThan(PAGES + 5)
+    expect(found.asked.length).toBeLessThan(placeOf.size)
+    expectSums(found)
+  })
+})
+
+it('a page that redirects from one spelling to another and back is asked for once in each', async () => {
+  const slash = await crawled('slash', 'site.test/a', ({ path }) => ({ location: path === '/a' ? '/a/' : '/a' }))
+  expect(slash.asked).toEqual(['site.test/a', 'site.test/a/'])
+  expect(slash.summary.discovered).toBe(1)
+  expectSums(slash)
+  const www = await crawled('www', 'site.test/', ({ host, origin }) => ({ location: host === 'site.test' ? origin.replace('//', '//www.') : origin.replace('www.', '') }))
+  expect(www.asked).toEqual(['site.test/', 'www.site.test/'])
+  expect(www.summary.discovered).toBe(2)
+  expectSums(www)
 })
