@@ -48,7 +48,7 @@ const KNOWN_MAX = 10
 interface Count {
   variants: number
   mismatches: number
-  /** Of the one kind that is left, see isKnownDifference. */
+  /** Of the kinds that are left, see isKnownDifference. */
   known: number
   /** The first few, shortened. */
   readonly shown: unknown[]
