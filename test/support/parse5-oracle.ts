@@ -231,7 +231,7 @@ export function factsByParse5(text: string): { readonly facts: PlainFacts; reado
   const elements = elementsOf(Parser.parse(text, { scriptingEnabled: false, sourceCodeLocationInfo: true, treeAdapter }))
   const all = startTagsOf(elements)
   const tags = all.filter(({ namespaceURI }) => namespaceURI === html.NS.HTML)
-  const first = (name: string): string | undefined => collapsed(metaContents(tags, 'name', name).find(({ content }) => trimmed(content) !== '')?.content ?? '') || undefined
+  const first = (name: string): string | undefined => collapsed(metaContents(tags, 'name', name)[0]?.content ?? '') || undefined
   const refreshing = metaContents(tags, 'http-equiv', 'refresh').map(({ element, content }) => ({ element, refresh: refreshOf(content) }))
     .find(({ refresh }) => refresh !== undefined)
   const links = all.flatMap((element): PlainLink[] => {
@@ -239,13 +239,13 @@ export function factsByParse5(text: string): { readonly facts: PlainFacts; reado
     const link = linkOf(element)
     return link === undefined ? [] : [link]
   })
-  const canonical = tags.find((element) => element.tagName === 'link' && hasToken(attributeOf(element, 'rel') ?? '', 'canonical') && attributeOf(element, 'href'))
+  const canonical = tags.find((element) => element.tagName === 'link' && hasToken(attributeOf(element, 'rel') ?? '', 'canonical') && attributeOf(element, 'href') !== undefined)
   // The html element may have been made without a tag; attributes of later html tags come to it.
   const root = elements.find(({ tagName, namespaceURI }) => tagName === 'html' && namespaceURI === html.NS.HTML)
   const base = tags.map((element) => element.tagName === 'base' ? attributeOf(element, 'href') : undefined).find((href) => href !== undefined)
   const facts = filled({
     links, title: titleOf(tags), lang: trimmed((root && attributeOf(root, 'lang')) ?? '') || undefined, base: base === undefined ? undefined : withLf(base),
-    canonical: canonical && withLf(attributeOf(canonical, 'href')!), description: first('description'), generator: first('generator'),
+    canonical: (canonical && withLf(attributeOf(canonical, 'href')!)) || undefined, description: first('description'), generator: first('generator'),
     robots: readDirectives(metaContents(tags, 'name', 'robots').map(({ content }) => content)),
     refresh: refreshing?.refresh, headings: tags.filter(({ tagName }) => /^h[1-6]$/.test(tagName)).length,
     scriptsLoaded: tags.filter((element) => element.tagName === 'script' && attributeOf(element, 'src') !== undefined).length,
