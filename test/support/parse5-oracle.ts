@@ -11,7 +11,8 @@
  */
 import { TextDecoder } from '@exodus/bytes/encoding.js'
 import { defaultTreeAdapter, html, Parser, Tokenizer, type DefaultTreeAdapterMap, type Token } from 'parse5'
-import type { HtmlFacts, LinkElement } from '../../threads/html/html-facts.ts'
+import type { LinkElement } from '../../engine/core/types.ts'
+import type { HtmlFacts } from '../../threads/html/html-facts.ts'
 import { readDirectives, type RobotsDirectives } from '../../threads/html/robots-directives.ts'
 
 type Element = DefaultTreeAdapterMap['element']
@@ -308,18 +309,12 @@ export function differenceOfBytes(read: Reader, bytes: Uint8Array): string | und
 
 /**
  * The differences that are known and left. To be asked of a shortened text, where nothing else is wrong.
- * - An end tag of a formatting element closes SVG or MathML that stands open in that element (`<b><svg></b><area href=x>`).
- *   The scanner keeps no list of active formatting elements, so to it the SVG stays open, until an element that ends
- *   foreign content. For the same reason it does not see what text in an integration point opens again: an end tag or a
- *   CDATA section behind it means something else to parse5 then (`<math><mi><p><i></p>a<![CDATA[><area href=x>`,
- *   `<svg><desc><b><nobr></b></desc><desc>a</desc><area href=x>`).
- * - In quirks mode a table does not close a paragraph. The scanner knows of no quirks mode, and it matters within an
- *   integration point alone (`<svg><foreignObject><p><table></table></foreignObject><area href=x>`).
+ * - The scanner keeps no list of active formatting elements, so it does not see what text in an integration point opens
+ *   again: an end tag or a CDATA section behind it means something else to parse5 then
+ *   (`<math><mi><p><i></p>a<![CDATA[><area href=x>`, `<svg><desc><b><nobr></b></desc><desc>a</desc><area href=x>`).
  */
 export function isKnownDifference(text: string): boolean {
-  return /<(a|b|big|code|em|font|i|nobr|s|small|strike|strong|tt|u)(?=[\s/>])[^]*<(?:svg|math)(?=[\s/>])[^]*<\/\1(?=[\s/>])/i.test(text)
-    || /<(?:svg|math)(?=[\s/>])[^]*<(?:a|b|big|code|em|font|i|nobr|s|small|strike|strong|tt|u)(?=[\s/>])/i.test(text)
-    || /<(?:svg|math)(?=[\s/>])[^]*<p(?=[\s/>])[^]*<table(?=[\s/>])/i.test(text)
+  return /<(?:svg|math)(?=[\s/>])[^]*<(?:a|b|big|code|em|font|i|nobr|s|small|strike|strong|tt|u)(?=[\s/>])/i.test(text)
 }
 
 /** The shortest text found by leaving out pieces for which a test still fails: what is shown of a failure. Tries at most 3,000. */

@@ -1,5 +1,6 @@
 /** Links as the scanner gives them, from texts. */
-import type { LinkElement, RawLinks } from '../../threads/html/html-facts.ts'
+import type { LinkElement } from '../../engine/core/types.ts'
+import type { RawLinks } from '../../threads/html/html-facts.ts'
 
 export interface TestLink { readonly href: string; readonly element?: LinkElement }
 

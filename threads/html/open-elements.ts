@@ -27,6 +27,7 @@ export const TEXT_POINT = 1 << 26
 /** Blink bounds its tree at 512; parse5 does not. Pages of the corpus reach 60. */
 const depthMax = 1_024
 const BUCKETS = 2 * KNOWN_MAX
+const ADOPTION_ROUNDS = 8
 
 /** Kinds of scope: which elements end the search. */
 export const scopes = { plain: 0, button: 1, list: 2, table: 3 } as const
@@ -161,8 +162,26 @@ export class OpenElements {
         this.cutTo(index)
         return
       }
-      if (element >= FOREIGN_MIN ? isForeignBoundary(element) : (bitsOf[element & (KNOWN_MAX - 1)]! & is.special) !== 0 && element < KNOWN_MAX) return
+      if (isSpecial(element)) return
     }
+  }
+
+  /**
+   * What the adoption agency leaves of the stack when a formatting element that began at `depth` ends: what is above the
+   * last special element goes with it. Its place climbs over one special element in each of its eight rounds.
+   */
+  adopt(depth: number): void {
+    let cut = depth
+    let special = 0
+    for (let index = this.#depth - 1; index >= depth; index -= 1) {
+      this.visits += 1
+      const element = this.#stack[index]!
+      if (isBoundary(element, scopes.plain)) return
+      if (!isSpecial(element)) continue
+      if (special === 0) cut = index + 1
+      special += 1
+    }
+    if (special < ADOPTION_ROUNDS) this.cutTo(cut)
   }
 
   /** Takes the topmost element of a name out of the stack, from the middle too. */
@@ -214,6 +233,11 @@ export class OpenElements {
 
 function bucketOf(element: number): number {
   return element < KNOWN_MAX ? element : KNOWN_MAX + (element & (KNOWN_MAX - 1))
+}
+
+function isSpecial(element: number): boolean {
+  if (element >= FOREIGN_MIN) return isForeignBoundary(element)
+  return element < KNOWN_MAX && (bitsOf[element]! & is.special) !== 0
 }
 
 function endsListSearch(element: number): boolean {

@@ -16,13 +16,13 @@ import { DocumentBytes } from './bytes.ts'
 import * as bytes from './bytes.ts'
 import * as names from './names.ts'
 import { facts, kindsOf, Notes } from './notes.ts'
-import * as treeBody from './tree-body.ts'
-import { hasTextContent, Tree } from './tree.ts'
+import * as kinds from './tree-kinds.ts'
+import { Tree } from './tree.ts'
 
 // Constants of this module, which V8 folds; imported ones it would load at every use (a fifth of the time of a scan).
 const { BANG, BRACKET, byteKinds, DASH, GREATER, HIGH_BITS, LESS, LETTER, NAME_END, nameLetters, ONES, QUESTION, SLASH, SPACE, WHITE } = bytes
-const { attribute, bitsOf, elementAt, elementTable, is, nextHash, tag, unknownNumber } = names
-const { came } = treeBody
+const { attribute, bitsOf, elementAt, elementTable, is, lowerCase, nextHash, tag, unknownNumber } = names
+const { came, TEXT_CONTENT } = kinds
 
 export interface ScanOptions {
   /** Which elements' addresses are noted as links; default: those of pages. */
@@ -39,7 +39,7 @@ const isCounted = new Uint8Array(256).map((_, byte) => (byte <= SPACE || (byte >
 const LOW_BITS = 0x7f7f7f7f
 const BLANK_GAP = 0x5f5f5f5f
 const LESS_WORD = LESS * ONES
-const CDATA = Buffer.from('[CDATA[')
+const [CDATA, DOCTYPE, HTML] = ['[CDATA[', 'doctype', 'html'].map((text) => Buffer.from(text)) as [Buffer, Buffer, Buffer]
 
 export class HtmlScanner {
   readonly #document = new DocumentBytes()
@@ -48,8 +48,8 @@ export class HtmlScanner {
   #wantsText = false
   /** Bits of elements whose attributes are read. */
   #readBits: number = is.read
-  /** Where the tag or text in hand begins. */
-  #tokenAt = 0
+  /** Where the tag or text in hand begins; -1: none did yet. */
+  #tokenAt = -1
   /** How an escaped script ended, see `#escapedScript`. */
   #isScriptOver = false
 
@@ -73,6 +73,7 @@ export class HtmlScanner {
     const kinds = kindsOf(options.linkElements)
     this.#readBits = (kinds & ASKED_KINDS) === 0 ? is.read : is.read | is.readIfAsked
     this.#tree.reset()
+    this.#tokenAt = -1
     this.notes.begin(kinds)
     const end = bytes.byteLength
     let at = 0
@@ -183,7 +184,18 @@ export class HtmlScanner {
     const { bytes } = this.#document
     if (bytes[at + 2] === DASH && bytes[at + 3] === DASH) return this.#comment(at)
     if (this.#tree.isForeign && CDATA.every((byte, index) => bytes[at + 2 + index] === byte)) return this.#cdata(at + 9)
+    if (this.#tokenAt < 0 && this.#isDoctype(at + 2)) this.#tree.isQuirky = false
     return this.#bogusComment(at + 2)
+  }
+
+  /** `doctype html`. Those of before HTML 4.01, which call for quirks too, are taken for later ones. */
+  #isDoctype(at: number): boolean {
+    const { bytes } = this.#document
+    const from = at + DOCTYPE.length
+    if (!DOCTYPE.every((byte, index) => lowerCase[bytes[at + index]!] === byte)) return false
+    let p = from
+    while ((byteKinds[bytes[p]!]! & WHITE) !== 0) p += 1
+    return HTML.every((byte, index) => lowerCase[bytes[p + index]!] === byte)
   }
 
   /** Bogus comments and doctypes end at the first `>`, quoted or not. */
@@ -224,7 +236,8 @@ export class HtmlScanner {
       if (letter === 0) break
       hash = nextHash(hash, letter)
     }
-    const name = elementTable.find(bytes, at + 1, p, hash)
+    const nameEnd = p
+    const name = elementTable.find(bytes, at + 1, nameEnd, hash)
     const bits = bitsOf[name]!
     const isRead = (bits & this.#readBits) !== 0
     if (bytes[p] === GREATER) {
@@ -235,12 +248,12 @@ export class HtmlScanner {
     }
     // A tag that the end of the document cuts off is none.
     if (p > end) return end
-    const answer = this.#tree.start(name === 0 ? unknownNumber(hash) : name, attributes.isSelfClosing, isRead && this.#hintOf(name))
+    const answer = this.#tree.start(name === 0 ? unknownNumber(bytes, at + 1, nameEnd) : name, attributes.isSelfClosing, isRead && this.#hintOf(name))
     if ((answer & came.exists) !== 0) {
       if (isRead) this.notes.element(name, (answer & came.foreign) !== 0)
       else if ((bits & is.heading) !== 0) this.notes.headings += 1
     }
-    return hasTextContent(answer) ? this.#textContent(name, answer, p) : p
+    return (answer & TEXT_CONTENT) !== 0 ? this.#textContent(name, answer, p) : p
   }
 
   /** What the tree must know of a tag's attributes. */
@@ -267,10 +280,11 @@ export class HtmlScanner {
       if (letter === 0) break
       hash = nextHash(hash, letter)
     }
-    const name = elementTable.find(bytes, at + 2, p, hash)
+    const nameEnd = p
+    const name = elementTable.find(bytes, at + 2, nameEnd, hash)
     p = bytes[p] === GREATER ? p + 1 : this.#attributes.over(p, false)
     if (p > end) return end
-    this.#tree.end(name === 0 ? unknownNumber(hash) : name)
+    this.#tree.end(name === 0 ? unknownNumber(bytes, at + 2, nameEnd) : name)
     return p
   }
 

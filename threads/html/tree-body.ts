@@ -3,52 +3,23 @@
  * and templates. What it is for stands in tree.ts, which completes it.
  */
 import * as names from './names.ts'
+import { FormattingElements } from './formatting.ts'
 import { OpenElements } from './open-elements.ts'
 import * as openElements from './open-elements.ts'
+import type { Mode } from './tree-kinds.ts'
+import * as kinds from './tree-kinds.ts'
 
 // Constants of this module, which V8 folds; imported ones it would load at every use (a fifth of the time of a scan).
 const { bitsOf, is, KNOWN_MAX, tag } = names
 const { HTML_POINT, MATHML, scopes, SVG, TEXT_POINT } = openElements
-
-/** What a start tag came to: a set of these bits. */
-export const came = {
-  /** The element is in the document, outside of templates. */
-  exists: 1,
-  /** It is SVG or MathML. */
-  foreign: 2,
-  /** Its content is text: up to an end tag with character references, without them, as a script, or to the end. */
-  rcdata: 4, rawText: 8, script: 16, plaintext: 32,
-} as const
-
-/** Insertion modes; those before the head and after the body are one with these. */
-export const modes = {
-  head: 0, body: 1, table: 2, tableBody: 3, row: 4, cell: 5, caption: 6, columnGroup: 7, select: 8, selectInTable: 9, template: 10, frameset: 11, afterFrameset: 12,
-} as const
-export type Mode = (typeof modes)[keyof typeof modes]
-
-/** Deeper templates are read by the rules of the body. */
-const TEMPLATES_MAX = 256
-
-/** How the content of an element is read, by its name. */
-const contentOf = new Uint8Array(KNOWN_MAX)
-for (const name of [tag.title, tag.textarea]) contentOf[name] = came.rcdata
-for (const name of [tag.style, tag.xmp, tag.iframe, tag.noembed, tag.noframes]) contentOf[name] = came.rawText
-contentOf[tag.script] = came.script
-contentOf[tag.plaintext] = came.plaintext
-
-/** Start tags in the body without a rule of their own: they close a p element if they do that, and go on the stack. */
-export const isPlain = new Uint8Array(KNOWN_MAX)
-for (const name of [
-  tag.div, tag.ul, tag.ol, tag.dl, tag.p, tag.section, tag.article, tag.aside, tag.header, tag.footer, tag.nav, tag.main, tag.figure, tag.figcaption,
-  tag.address, tag.blockquote, tag.center, tag.details, tag.dialog, tag.dir, tag.fieldset, tag.hgroup, tag.menu, tag.search, tag.summary, tag.pre,
-  tag.listing, tag.applet, tag.marquee, tag.object, tag.noscript, tag.ruby, tag.span, tag.sub, tag.sup, tag.var, tag.desc, tag.foreignobject,
-  tag.mi, tag.mo, tag.mn, tag.ms, tag.mtext, tag['annotation-xml'], tag.mglyph, tag.malignmark,
-]) isPlain[name] = 1
+const { came, contentOf, isPlain, isTablePart, modes, TEMPLATES_MAX } = kinds
 
 export abstract class TreeBody {
   readonly open = new OpenElements()
   /** Text that is not white space would change something now. */
   watchesText = true
+  /** No document type that calls for the standard: then a table does not close a paragraph. Set by the scanner. */
+  isQuirky = true
   /** Called when the body begins. */
   onBody: () => void = () => {}
   /** Called when a frameset takes the place of the body: what was found in it is gone. */
@@ -65,6 +36,7 @@ export abstract class TreeBody {
   protected isHeadOver = false
   protected isFramesetOk = true
   protected hasForm = false
+  protected readonly formatting = new FormattingElements()
 
   /** The rules of the mode in force. */
   protected abstract startHtml(name: number): number
@@ -77,6 +49,8 @@ export abstract class TreeBody {
     this.isHeadOver = false
     this.isFramesetOk = true
     this.hasForm = false
+    this.isQuirky = true
+    this.formatting.reset()
     this.watchesText = true
   }
 
@@ -143,13 +117,16 @@ export abstract class TreeBody {
     const bits = bitsOf[name]!
     if ((bits & is.formatting) !== 0) {
       // Only where an HTML element right above an integration point would be missed.
+      if (name === tag.a) this.endFormatting(name)
       if (open.hasForeign) open.push(name)
+      else this.formatting.start(name, open.depth)
       return this.exists()
     }
-    if ((bits & is.closesP) !== 0 && open.has(tag.p)) this.closeP()
+    if ((bits & is.closesP) !== 0 && open.has(tag.p) && !(name === tag.table && this.isQuirky)) this.closeP()
     if ((bits & is.content) !== 0 && this.isFramesetOk) this.noFrameset()
     if (isPlain[name] === 1) {
       open.push(name)
+      if ((bits & is.scope) !== 0) this.formatting.mark(open.depth)
       return this.exists()
     }
     if ((bits & is.tablePart) !== 0) return 0
@@ -199,7 +176,7 @@ export abstract class TreeBody {
         open.push(name)
         break
       case tag.svg: case tag.math:
-        if (!this.isSelfClosing) this.pushForeign(name, name === tag.svg ? SVG : MATHML)
+        if (!this.isSelfClosing) this.pushForeignRoot(name)
         return this.exists() | came.foreign
       case tag.body: if (open.at(1) === tag.body && this.templates === 0) this.noFrameset(); return this.exists()
       case tag.html: return this.exists()
@@ -234,11 +211,13 @@ export abstract class TreeBody {
     const { open } = this
     const bits = name < KNOWN_MAX ? bitsOf[name]! : 0
     if ((bits & is.formatting) !== 0) {
-      if (open.hasForeign) open.endOther(name)
+      this.endFormatting(name)
       return
     }
     if ((bits & is.block) !== 0) {
-      if (open.inScope(name, scopes.plain)) open.popThrough(name)
+      if (!open.inScope(name, scopes.plain)) return
+      open.popThrough(name)
+      if ((bits & is.scope) !== 0) this.formatting.clearToMark()
       return
     }
     if ((bits & is.heading) !== 0) {
@@ -255,6 +234,16 @@ export abstract class TreeBody {
       case tag.body: case tag.html: return
       default: open.endOther(name)
     }
+  }
+
+  protected endFormatting(name: number): void {
+    const { open } = this
+    if (open.hasForeign && open.has(name)) {
+      open.endOther(name)
+      return
+    }
+    const depth = this.formatting.end(name)
+    if (open.hasForeign && depth > 0) open.adopt(depth)
   }
 
   protected endHeading(): void {
@@ -279,6 +268,7 @@ export abstract class TreeBody {
 
   protected startTemplate(): void {
     this.open.push(tag.template)
+    this.formatting.mark(this.open.depth)
     this.isFramesetOk = false
     if (this.templates < TEMPLATES_MAX) this.templateModes[this.templates] = modes.template
     this.templates += 1
@@ -289,6 +279,7 @@ export abstract class TreeBody {
   protected endTemplate(): void {
     if (!this.open.has(tag.template)) return
     this.open.popThrough(tag.template)
+    this.formatting.clearToMark()
     this.templates -= 1
     this.resetMode()
   }
@@ -339,6 +330,12 @@ export abstract class TreeBody {
     return false
   }
 
+  /** svg or math. */
+  protected pushForeignRoot(name: number): void {
+    this.formatting.reopen(this.open.depth)
+    this.pushForeign(name, name === tag.svg ? SVG : MATHML)
+  }
+
   /** SVG and MathML have elements inside which HTML is meant. */
   protected pushForeign(name: number, space: number): void {
     const isHtmlPoint = space === SVG
@@ -347,8 +344,4 @@ export abstract class TreeBody {
     const isTextPoint = space === MATHML && (name === tag.mi || name === tag.mo || name === tag.mn || name === tag.ms || name === tag.mtext)
     this.open.push(name | space | (isHtmlPoint ? HTML_POINT : 0) | (isTextPoint ? TEXT_POINT : 0))
   }
-}
-
-export function isTablePart(name: number): boolean {
-  return name < KNOWN_MAX && (bitsOf[name]! & is.tablePart) !== 0
 }

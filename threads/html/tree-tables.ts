@@ -5,12 +5,12 @@
 import * as names from './names.ts'
 import * as openElements from './open-elements.ts'
 import { TreeBody } from './tree-body.ts'
-import * as treeBody from './tree-body.ts'
+import * as kinds from './tree-kinds.ts'
 
 // Constants of this module, which V8 folds; imported ones it would load at every use (a fifth of the time of a scan).
 const { tag } = names
 const { FOREIGN_MIN, scopes } = openElements
-const { isTablePart, modes } = treeBody
+const { isTablePart, modes } = kinds
 
 export abstract class TreeTables extends TreeBody {
   abstract end(name: number): void
@@ -20,7 +20,7 @@ export abstract class TreeTables extends TreeBody {
   protected startInTable(name: number): number {
     const { open } = this
     switch (name) {
-      case tag.caption: open.clearTo(tag.table, tag.table, tag.table); open.push(name); this.mode = modes.caption; return this.exists()
+      case tag.caption: open.clearTo(tag.table, tag.table, tag.table); open.push(name); this.formatting.mark(open.depth); this.mode = modes.caption; return this.exists()
       case tag.colgroup: case tag.col:
         open.clearTo(tag.table, tag.table, tag.table)
         open.push(tag.colgroup)
@@ -115,6 +115,7 @@ export abstract class TreeTables extends TreeBody {
     if (name === tag.td || name === tag.th) {
       this.open.clearTo(tag.tr, tag.tr, tag.tr)
       this.open.push(name)
+      this.formatting.mark(this.open.depth)
       this.mode = modes.cell
       return this.exists()
     }
@@ -148,6 +149,7 @@ export abstract class TreeTables extends TreeBody {
     if (!open.inScope(tag.td, scopes.table) && !open.inScope(tag.th, scopes.table)) return false
     while (open.top !== tag.td && open.top !== tag.th) open.pop()
     open.pop()
+    this.formatting.clearToMark()
     this.mode = modes.row
     return true
   }
@@ -157,6 +159,7 @@ export abstract class TreeTables extends TreeBody {
       case tag.td: case tag.th:
         if (!this.open.inScope(name, scopes.table)) return
         this.open.popThrough(name)
+        this.formatting.clearToMark()
         this.mode = modes.row
         return
       case tag.body: case tag.html: case tag.caption: case tag.col: case tag.colgroup: return
@@ -175,6 +178,7 @@ export abstract class TreeTables extends TreeBody {
   protected closeCaption(): boolean {
     if (!this.open.inScope(tag.caption, scopes.table)) return false
     this.open.popThrough(tag.caption)
+    this.formatting.clearToMark()
     this.mode = modes.table
     return true
   }
