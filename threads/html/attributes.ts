@@ -8,12 +8,17 @@ import * as bytes from './bytes.ts'
 import * as names from './names.ts'
 
 // Constants of this module, which V8 folds; imported ones it would load at every use (a fifth of the time of a scan).
-const { APOSTROPHE, attributeLetters, byteKinds, EQUALS, GREATER, QUOTE, SLASH, VALUE_END, WHITE } = bytes
-const { attributesKnown, attributeTable, lowerCase, nextHash } = names
+const { APOSTROPHE, ATTRIBUTE_END, byteKinds, EQUALS, GREATER, HIGH_BITS, ONES, QUOTE, SLASH, SPACE, VALUE_END, WHITE } = bytes
+const { attributeAt, attributesKnown, lowerCase, mayBeKnown } = names
+
+const GREATER_WORD = GREATER * ONES
+const APOSTROPHE_WORD = APOSTROPHE * ONES
 
 export class Attributes {
   /** The tag ended in `/>`. */
   isSelfClosing = false
+  /** Bytes that were looked at twice in this document. */
+  lookedAtAgain = 0
   readonly #document: DocumentBytes
   readonly #starts = new Int32Array(attributesKnown + 1)
   readonly #ends = new Int32Array(attributesKnown + 1)
@@ -32,17 +37,51 @@ export class Attributes {
 
   /**
    * From the end of a tag's name to the place after its `>`; a place beyond the end when the document ends before.
-   * `isRead`: the values of known attributes can be asked for afterwards. Of two with one name the first counts.
+   *
+   * The first `>` ends the tag when the last thing before it is a double quote that begins no value, and no single quote
+   * is there: were it inside a value, that quote would be the value's first, behind `=` or white space. So most tags
+   * take one search. The others are read.
    */
-  over(from: number, isRead: boolean): number {
+  skip(from: number): number {
+    const { bytes, words, shift } = this.#document
+    let index = (from + shift) >> 2
+    let before = ~(-1 << (((from + shift) & 3) << 3))
+    let quotes = 0
+    for (const wordsEnd = words.length; index < wordsEnd; index += 1) {
+      const word = words[index]!
+      const greater = (word ^ GREATER_WORD) | before
+      const apostrophe = (word ^ APOSTROPHE_WORD) | before
+      quotes |= (apostrophe - ONES) & ~apostrophe
+      const found = (greater - ONES) & ~greater & HIGH_BITS
+      before = 0
+      if (found === 0) continue
+      const end = (index << 2) - shift + ((31 - Math.clz32(found & -found)) >> 3)
+      // A single quote behind the `>`, in its word, only sends the tag to be read.
+      if ((quotes & HIGH_BITS) !== 0 || !this.#isPlainEnd(end)) break
+      this.isSelfClosing = bytes[end - 1] === SLASH
+      return end + 1
+    }
+    this.lookedAtAgain += (index << 2) - from
+    return this.read(from, false)
+  }
+
+  #isPlainEnd(end: number): boolean {
+    const { bytes } = this.#document
+    let at = end - 1
+    if (bytes[at] === SLASH) at -= 1
+    if (bytes[at] === SPACE) at -= 1
+    return bytes[at] === QUOTE && bytes[at - 1] !== EQUALS && (byteKinds[bytes[at - 1]!]! & WHITE) === 0
+  }
+
+  /** The same, one by one. `isNoted`: known attributes can be asked for afterwards. Of two with one name the first counts. */
+  read(from: number, isNoted: boolean): number {
     const document = this.#document
     const { bytes, end } = document
     this.#stamp += 1
     let at = from
     while (at < end) {
       let byte = bytes[at]!
-      const kind = byteKinds[byte]!
-      if ((kind & WHITE) !== 0 || byte === SLASH) {
+      if ((byteKinds[byte]! & WHITE) !== 0 || byte === SLASH) {
         at += 1
         continue
       }
@@ -52,18 +91,13 @@ export class Attributes {
       }
       // A name; its first byte may be anything else, `=` too.
       const nameStart = at
-      let hash: number = lowerCase[byte]!
-      for (at += 1; at < end; at += 1) {
-        const letter = attributeLetters[bytes[at]!]!
-        if (letter === 0) break
-        hash = nextHash(hash, letter)
-      }
+      at += 1
+      while (at < end && (byteKinds[bytes[at]!]! & ATTRIBUTE_END) === 0) at += 1
       const nameEnd = at
       while (at < end && (byteKinds[bytes[at]!]! & WHITE) !== 0) at += 1
       let valueStart = at
       let valueEnd = at
-      byte = bytes[at]!
-      if (byte === EQUALS) {
+      if (bytes[at] === EQUALS) {
         at += 1
         while (at < end && (byteKinds[bytes[at]!]! & WHITE) !== 0) at += 1
         byte = bytes[at]!
@@ -77,7 +111,7 @@ export class Attributes {
           valueEnd = at
         }
       }
-      if (isRead) this.#note(attributeTable.find(bytes, nameStart, nameEnd, hash), valueStart, valueEnd)
+      if (isNoted && mayBeKnown(nameEnd - nameStart, bytes[nameStart]!)) this.#note(attributeAt(bytes, nameStart, nameEnd), valueStart, valueEnd)
       // The slash in `<a href=x/>` belongs to the value.
       if (valueEnd === at && valueEnd > valueStart && bytes[at] === GREATER) {
         this.isSelfClosing = false

@@ -16,12 +16,8 @@ byteKinds[GREATER] = NAME_END | ATTRIBUTE_END | VALUE_END
 byteKinds[EQUALS] = ATTRIBUTE_END
 for (let letter = 0x61; letter <= 0x7a; letter += 1) byteKinds[letter] = byteKinds[letter - 0x20] = LETTER
 
-/** What a byte adds to the hash of a name, 0 where the name ends; a NUL in a name is another character there. */
-function lettersUntil(end: number): Uint8Array {
-  return lowerCase.map((byte, index) => ((byteKinds[index]! & end) !== 0 ? 0 : byte || 1))
-}
-export const nameLetters = lettersUntil(NAME_END)
-export const attributeLetters = lettersUntil(ATTRIBUTE_END)
+/** What a byte adds to the hash of a tag's name, 0 where the name ends; a NUL in a name is another character there. */
+export const nameLetters = lowerCase.map((byte, index) => ((byteKinds[index]! & NAME_END) !== 0 ? 0 : byte || 1))
 
 // Four bytes as one number: x has a zero byte where (x - ONES) & ~x & HIGH_BITS has a bit; the lowest such bit is right,
 // and those above it may be one too many.
@@ -52,14 +48,19 @@ export class DocumentBytes {
   find(byte: number, from: number): number {
     const { words, shift } = this
     const pattern = Math.imul(byte, ONES)
+    const last = words.length - 1
     let index = (from + shift) >> 2
-    // Bytes before the start are left out of the first word.
-    let before = ~(-1 << (((from + shift) & 3) << 3))
-    for (const wordsEnd = words.length; index < wordsEnd; index += 1) {
-      const differs = (words[index]! ^ pattern) | before
-      const found = (differs - ONES) & ~differs & HIGH_BITS
+    if (index <= last) {
+      // Bytes before the start are left out of the first word.
+      let differs = (words[index]! ^ pattern) | ~(-1 << (((from + shift) & 3) << 3))
+      let found = (differs - ONES) & ~differs & HIGH_BITS
+      while (found === 0 && index < last) {
+        index += 1
+        differs = words[index]! ^ pattern
+        found = (differs - ONES) & ~differs & HIGH_BITS
+      }
       if (found !== 0) return (index << 2) - shift + ((31 - Math.clz32(found & -found)) >> 3)
-      before = 0
+      index += 1
     }
     let at = Math.max(from, (index << 2) - shift)
     while (at < this.end && this.bytes[at] !== byte) at += 1

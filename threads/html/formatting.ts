@@ -42,8 +42,11 @@ export class FormattingElements {
       if (this.#names[index] !== name) continue
       const depth = this.#depths[index]!
       this.#count -= 1
-      this.#names.copyWithin(index, index + 1, this.#count + 1)
-      this.#depths.copyWithin(index, index + 1, this.#count + 1)
+      // Mostly it is the last one; then nothing moves.
+      for (let at = index; at < this.#count; at += 1) {
+        this.#names[at] = this.#names[at + 1]!
+        this.#depths[at] = this.#depths[at + 1]!
+      }
       return depth
     }
     return 0

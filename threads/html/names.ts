@@ -101,60 +101,79 @@ export function nextHash(hash: number, lowered: number): number {
   return ((hash << 8) | (hash >>> 24)) ^ lowered
 }
 
-const TABLE_SIZE = 1_024
+const SLOT_BITS = 12
 
-/** Names by hash, compared byte by byte where the hash is not all of them: a hit is the name. */
-export class NameTable {
-  readonly #numbers = new Uint8Array(TABLE_SIZE)
+function slotOf(hash: number, multiplier: number): number {
+  return Math.imul(hash, multiplier) >>> (32 - SLOT_BITS)
+}
+
+/** The first odd multiplier by which no two names share a slot: found in a few tries, since one slot in thirty is used. */
+function multiplierFor(hashes: readonly number[]): number {
+  for (let multiplier = 0x9e3779b1; ; multiplier += 2) {
+    if (new Set(hashes.map((hash) => slotOf(hash, multiplier))).size === hashes.length) return multiplier
+  }
+}
+
+/**
+ * Names by hash, without collisions among them: one look, and a comparison byte by byte where the hash is not the bytes
+ * themselves. So a hit is the name.
+ */
+class NameTable {
+  readonly #multiplier: number
+  readonly #numbers = new Uint8Array(2 ** SLOT_BITS)
   readonly #hashes: Int32Array
   readonly #starts: Uint16Array
   readonly #bytes: Uint8Array
 
   constructor(names: readonly string[]) {
-    this.#hashes = new Int32Array(names.length + 1)
+    const hashes = names.map((name) => [...Buffer.from(name)].reduce(nextHash, 0))
+    this.#multiplier = multiplierFor(hashes)
+    this.#hashes = Int32Array.of(0, ...hashes)
     this.#starts = new Uint16Array(names.length + 2)
-    this.#bytes = Buffer.from(names.join(''))
-    names.forEach((name, index) => {
-      const hash = [...Buffer.from(name)].reduce(nextHash, 0)
-      this.#hashes[index + 1] = hash
-      this.#starts[index + 2] = this.#starts[index + 1]! + name.length
-      let slot = slotOf(hash)
-      while (this.#numbers[slot] !== 0) slot = (slot + 1) & (TABLE_SIZE - 1)
-      this.#numbers[slot] = index + 1
-    })
+    this.#bytes = new Uint8Array(Buffer.from(names.join('')))
+    for (const [index, hash] of hashes.entries()) {
+      this.#numbers[slotOf(hash, this.#multiplier)] = index + 1
+      this.#starts[index + 2] = this.#starts[index + 1]! + names[index]!.length
+    }
   }
 
   /** The number of the name at `start` to `end`, whose hash is known; 0 when it is none of these. */
   find(bytes: Uint8Array, start: number, end: number, hash: number): number {
-    for (let slot = slotOf(hash); ; slot = (slot + 1) & (TABLE_SIZE - 1)) {
-      const number = this.#numbers[slot]!
-      if (number === 0) return 0
-      if (this.#hashes[number] === hash && this.#equals(number, bytes, start, end)) return number
-    }
-  }
-
-  #equals(number: number, bytes: Uint8Array, start: number, end: number): boolean {
+    const number = this.#numbers[slotOf(hash, this.#multiplier)]!
+    if (number === 0 || this.#hashes[number] !== hash) return 0
     const from = this.#starts[number]!
     const length = end - start
-    if (this.#starts[number + 1]! - from !== length) return false
-    // The first four bytes are in the hash, mixed with those that follow them.
-    if (length > 4) for (let at = start; at < end; at += 1) if (lowerCase[bytes[at]!] !== this.#bytes[from + at - start]) return false
-    return true
+    if (this.#starts[number + 1]! - from !== length) return 0
+    // Four bytes are the hash; of longer names it is a mixture.
+    if (length > 4) for (let at = start; at < end; at += 1) if (lowerCase[bytes[at]!] !== this.#bytes[from + at - start]) return 0
+    return number
   }
 }
 
-function slotOf(hash: number): number {
-  return (hash ^ (hash >>> 7) ^ (hash >>> 15)) & (TABLE_SIZE - 1)
+/** By the length of a name: bits of the low five bits of the first letters that known attributes of that length have. */
+const firstLetters = new Int32Array(32)
+for (const name of attributes) firstLetters[name.length]! |= 1 << (name.charCodeAt(0) & 31)
+
+/** False for most attributes that nobody asks for; `first` is the first byte of a name. */
+export function mayBeKnown(length: number, first: number): boolean {
+  return length < 32 && (firstLetters[length]! & (1 << (first & 31))) !== 0
 }
 
 export const elementTable = new NameTable(elementNames)
-export const attributeTable = new NameTable(attributes)
+const attributeTable = new NameTable(attributes)
 
 /** The number of the element whose name lies at `start` to `end`; 0: unknown. */
 export function elementAt(bytes: Uint8Array, start: number, end: number): number {
   let hash = 0
   for (let at = start; at < end; at += 1) hash = nextHash(hash, lowerCase[bytes[at]!]!)
   return elementTable.find(bytes, start, end, hash)
+}
+
+/** The number of the attribute whose name lies at `start` to `end`; 0: unknown. */
+export function attributeAt(bytes: Uint8Array, start: number, end: number): number {
+  let hash = 0
+  for (let at = start; at < end; at += 1) hash = nextHash(hash, lowerCase[bytes[at]!]!)
+  return attributeTable.find(bytes, start, end, hash)
 }
 
 /** The number of an unknown element, from a better hash than that of the tables, which repeats every four letters. */

@@ -93,6 +93,25 @@ export class OpenElements {
     else this.#counts[bucketOf(element)]! += 1
   }
 
+  /** The same for an HTML element of a known name. */
+  pushHtml(name: number): void {
+    if (this.#depth === depthMax) {
+      this.#beyond += 1
+      return
+    }
+    this.#stack[this.#depth] = name
+    this.#depth += 1
+    this.#counts[name]! += 1
+  }
+
+  /** Pops the current node if it is an HTML element of this known name. */
+  popIfTop(name: number): boolean {
+    if (this.#stack[this.#depth - 1] !== name) return false
+    this.#depth -= 1
+    this.#counts[name]! -= 1
+    return true
+  }
+
   pop(): void {
     this.#depth -= 1
     const element = this.#stack[this.#depth]!

@@ -61,9 +61,9 @@ export class HtmlScanner {
     this.#tree.onBodyLost = () => this.notes.forgetBody()
   }
 
-  /** Bytes looked at and stack entries visited in the last document. */
+  /** Bytes looked at, twice where they were, and stack entries visited in the last document. */
   get steps(): number {
-    return this.#document.end + this.#tree.open.visits
+    return this.#document.end + this.#attributes.lookedAtAgain + this.#tree.open.visits
   }
 
   /** Reads a document in an ASCII-compatible encoding, its byte order mark left out. */
@@ -73,6 +73,7 @@ export class HtmlScanner {
     const kinds = kindsOf(options.linkElements)
     this.#readBits = (kinds & ASKED_KINDS) === 0 ? is.read : is.read | is.readIfAsked
     this.#tree.reset()
+    this.#attributes.lookedAtAgain = 0
     this.#tokenAt = -1
     this.notes.begin(kinds)
     const end = bytes.byteLength
@@ -101,24 +102,28 @@ export class HtmlScanner {
    */
   #text(start: number): number {
     const { words, shift } = this.#document
+    const last = words.length - 1
     let index = (start + shift) >> 2
+    if (index > last) return this.#lastText(start, start, 0)
     // Bytes before the start are left out of the first word.
-    let mask = -1 << (((start + shift) & 3) << 3)
+    const mask = -1 << (((start + shift) & 3) << 3)
+    let word = words[index]!
+    let less = (word ^ LESS_WORD) | ~mask
+    let found = (less - ONES) & ~less & HIGH_BITS
+    let counted = (((word & LOW_BITS) + BLANK_GAP) | word) & (~word | (word << 1)) & HIGH_BITS & mask
     let count = 0
-    for (const wordsEnd = words.length; index < wordsEnd; index += 1) {
-      const word = words[index]!
-      const less = (word ^ LESS_WORD) | ~mask
-      const counted = (((word & LOW_BITS) + BLANK_GAP) | word) & (~word | (word << 1)) & HIGH_BITS & mask
-      const found = (less - ONES) & ~less & HIGH_BITS
-      if (found !== 0) {
-        const first = found & -found
-        count += Math.imul((counted & (first - 1)) >>> 7, ONES) >>> 24
-        return this.#textEnd(start, (index << 2) - shift + ((31 - Math.clz32(first)) >> 3), count)
-      }
+    while (found === 0 && index < last) {
       if (counted !== 0) count += Math.imul(counted >>> 7, ONES) >>> 24
-      mask = -1
+      index += 1
+      word = words[index]!
+      less = word ^ LESS_WORD
+      found = (less - ONES) & ~less & HIGH_BITS
+      counted = (((word & LOW_BITS) + BLANK_GAP) | word) & (~word | (word << 1)) & HIGH_BITS
     }
-    return this.#lastText(start, Math.max(start, (index << 2) - shift), count)
+    if (found === 0) return this.#lastText(start, ((index + 1) << 2) - shift, count + (Math.imul(counted >>> 7, ONES) >>> 24))
+    const first = found & -found
+    count += Math.imul((counted & (first - 1)) >>> 7, ONES) >>> 24
+    return this.#textEnd(start, (index << 2) - shift + ((31 - Math.clz32(first)) >> 3), count)
   }
 
   /** What is left of the document behind its last whole word. */
@@ -244,7 +249,7 @@ export class HtmlScanner {
       attributes.none()
       p += 1
     } else {
-      p = attributes.over(p, isRead)
+      p = isRead ? attributes.read(p, true) : attributes.skip(p)
     }
     // A tag that the end of the document cuts off is none.
     if (p > end) return end
@@ -282,7 +287,7 @@ export class HtmlScanner {
     }
     const nameEnd = p
     const name = elementTable.find(bytes, at + 2, nameEnd, hash)
-    p = bytes[p] === GREATER ? p + 1 : this.#attributes.over(p, false)
+    p = bytes[p] === GREATER ? p + 1 : this.#attributes.skip(p)
     if (p > end) return end
     this.#tree.end(name === 0 ? unknownNumber(bytes, at + 2, nameEnd) : name)
     return p
@@ -301,7 +306,7 @@ export class HtmlScanner {
     if (close === end) return end
     let p = close + 2
     while ((byteKinds[bytes[p]!]! & NAME_END) === 0) p += 1
-    return Math.min(this.#attributes.over(p, false), end)
+    return Math.min(this.#attributes.skip(p), end)
   }
 
   /** Place of the next `</name` that is an end tag; the document's end without one. */

@@ -42,6 +42,14 @@ for (const name of [
   tag.mi, tag.mo, tag.mn, tag.ms, tag.mtext, tag['annotation-xml'], tag.mglyph, tag.malignmark,
 ]) isPlain[name] = 1
 
+/** What most start tags do in the body, by name; `own`: what its own rule says. */
+export const lanes = { own: 0, push: 1, closePAndPush: 2, format: 3, empty: 4 } as const
+export const laneOf = bitsOf.map((bits, name) => {
+  if (isPlain[name] === 1 && (bits & (is.content | is.scope)) === 0) return (bits & is.closesP) === 0 ? lanes.push : lanes.closePAndPush
+  if ((bits & is.formatting) !== 0) return lanes.format
+  return (bits & is.void) !== 0 && (bits & (is.head | is.tablePart | is.closesP)) === 0 && name !== tag.input ? lanes.empty : lanes.own
+})
+
 export function isTablePart(name: number): boolean {
   return name < KNOWN_MAX && (bitsOf[name]! & is.tablePart) !== 0
 }

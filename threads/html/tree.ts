@@ -16,7 +16,7 @@ import { TreeTables } from './tree-tables.ts'
 // Constants of this module, which V8 folds; imported ones it would load at every use (a fifth of the time of a scan).
 const { bitsOf, is, KNOWN_MAX, NAME_MASK, tag } = names
 const { FOREIGN_MIN, HTML_POINT, MATHML, SVG, TEXT_POINT } = openElements
-const { came, isPlain, isTablePart, modes } = kinds
+const { came, isPlain, isTablePart, laneOf, lanes, modes } = kinds
 
 const endsItself = isPlain.slice()
 for (const name of [tag.applet, tag.marquee, tag.object]) endsItself[name] = 0
@@ -61,10 +61,34 @@ export class Tree extends TreeTables {
 
   /** A start tag; `hint` is what the scanner's `hintOf` says of its attributes. Answers bits of `came`. */
   start(name: number, isSelfClosing: boolean, hint: boolean): number {
+    const { open } = this
+    if (name < KNOWN_MAX && laneOf[name] !== lanes.own && (this.mode === modes.body || this.mode === modes.cell) && !open.hasForeign) {
+      this.startCommon(name, laneOf[name]!)
+      return this.templates === 0 ? came.exists : 0
+    }
     this.isSelfClosing = isSelfClosing
     this.hint = hint
     if (this.open.top >= FOREIGN_MIN && this.isForeignStart(name)) return this.startForeign(name)
     return this.startHtml(name)
+  }
+
+  /** Nine of ten start tags: the rules of the body again, for elements that have few. */
+  protected startCommon(name: number, lane: number): void {
+    const { open } = this
+    switch (lane) {
+      case lanes.format:
+        if (name === tag.a) this.formatting.end(name)
+        this.formatting.start(name, open.depth)
+        return
+      case lanes.empty:
+        if (this.isFramesetOk && (bitsOf[name]! & is.content) !== 0) this.noFrameset()
+        return
+      case lanes.closePAndPush:
+        if (open.has(tag.p)) this.closeP()
+        open.pushHtml(name)
+        return
+      default: open.pushHtml(name)
+    }
   }
 
   protected startHtml(name: number): number {
@@ -88,8 +112,9 @@ export class Tree extends TreeTables {
     const { open } = this
     if (open.endBeyond()) return
     // Most end tags are of the element that was opened last, and every rule that could apply would only pop it.
-    if (open.top === name && name < KNOWN_MAX && endsItself[name] === 1) {
-      open.pop()
+    if (name < KNOWN_MAX && endsItself[name] === 1 && open.popIfTop(name)) return
+    if (name < KNOWN_MAX && laneOf[name] === lanes.format && !open.hasForeign && (this.mode === modes.body || this.mode === modes.cell)) {
+      this.formatting.end(name)
       return
     }
     if (open.top >= FOREIGN_MIN) {
