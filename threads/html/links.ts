@@ -110,6 +110,9 @@ export class LinkCollector {
   readonly #rules: LinkRules
   readonly #keyPolicy: KeyPolicy
   readonly #hosts = new Map<string, HostFacts>()
+  /** The host of the last link of the page in hand, and how URLs on it begin, slash included. */
+  #lastHost: HostFacts | undefined
+  #lastPrefix = ''
   readonly #hash = new HrefHash()
   readonly #memory: HrefMemory | undefined
   readonly #spellings = new DistinctKeys(SPELLINGS_MAX)
@@ -200,6 +203,7 @@ export class LinkCollector {
     const found: FoundLink[] = []
     let count = 0
     this.#fingerprints.begin()
+    this.#lastHost = undefined
     for (let index = 0; index < urls.length; index += 1) {
       const at = 4 * index
       if (this.#kinds[index] === HIT) {
@@ -220,7 +224,7 @@ export class LinkCollector {
         refused.depth += 1
         continue
       }
-      const host = this.#host(hostOfUrl(url))
+      const host = this.#hostOf(url)
       const reason = this.#refusal(url, host, false)
       if (reason === undefined) found.push({ url, fingerprint, hostHash: host.hash, isRedirect: false })
       else refused[reason] += 1
@@ -238,6 +242,14 @@ export class LinkCollector {
     if (traps === undefined || isRedirect) return undefined
     const path = queryPathHash(url)
     return path !== undefined && traps.queries.countOf(path) >= traps.queriesPerPathMax ? 'query_growth' : undefined
+  }
+
+  /** Most links of a page are to one host: then its name is not even cut out of the URL. */
+  #hostOf(url: string): HostFacts {
+    if (this.#lastHost !== undefined && url.startsWith(this.#lastPrefix)) return this.#lastHost
+    this.#lastHost = this.#host(hostOfUrl(url))
+    this.#lastPrefix = url.slice(0, url.indexOf('/', url.indexOf('//') + 2) + 1)
+    return this.#lastHost
   }
 
   /** A host that is out of scope may come into it (a seed is added), so only what is in scope is remembered. */
