@@ -13,9 +13,10 @@
  * `threads/ring`): shared memory, one word of state a slot.
  *
  * A **parse worker** (`threads/parse-worker`, in a Piscina pool) takes the slot because it is free; nobody hands it one.
- * It inflates, finds links and metadata, drops links that are known already, appends the WARC record, writes its result
- * beside the body, and marks the slot done. The main thread **collects** results in the order in which each worker
- * finished them.
+ * It inflates, tells the encoding, scans the bytes where they lie for links and metadata (`threads/html/scanner`),
+ * resolves and judges the links (`threads/html/links`), drops those that are known already, appends the WARC record,
+ * writes its result beside the body, and marks the slot done. The main thread **collects** results in the order in which
+ * each worker finished them.
  *
  * With a consumer (`run`, `onPage`) a page waits in the **window** (`flow/ack-window`) until it is acknowledged. Then
  * the **commit loop** gathers outcomes, and the store writes a batch in one transaction: the page's row and its new
@@ -35,5 +36,6 @@ export type {
   AddResult, BlockedOn, Bound, CrawlerEvents, CrawlState, HostStats, RejectedUrl, RunOptions, StartOptions, Stats, Summary,
 } from './core/api-types.ts'
 export type { Concurrency, CrawlOptions, CrawlOptionsGiven, Format, HostLimitGiven, NearDuplicatePolicy, Politeness, RunLimits, RunLimitsGiven, Scope } from './core/options.ts'
-export type { Extractor, ParsedPage } from '../threads/extractor.ts'
-export type { Counters, Outcome, PageRecord, RefusalReason, Timings, TlsFacts, UrlState } from './core/types.ts'
+export type { Extractor, PageLink, ParsedPage } from '../threads/extractor.ts'
+export type { DedupeRule } from './core/url-key.ts'
+export type { Counters, LinkElement, Outcome, PageRecord, RefusalReason, Timings, TlsFacts, UrlState } from './core/types.ts'

@@ -6,6 +6,8 @@ import { openBed, type CrawlBed } from '../support/crawl.ts'
 import { libraryUrl, run } from '../support/processes.ts'
 
 const readme = await readFile(new URL('../../README.md', import.meta.url), 'utf8')
+/** Files that a sample needs beside it, by name. */
+const files = [...readme.matchAll(/```js file=(\S+)\n([^]*?)```/g)].map((match) => [match[1]!, match[2]!] as const)
 const samples = [...readme.matchAll(/```js run\n([^]*?)```/g)].map((match) => match[1]!)
 
 describe("the README's code", () => {
@@ -31,16 +33,18 @@ describe("the README's code", () => {
   })
 
   it('has samples', () => {
-    expect(samples.length).toBeGreaterThanOrEqual(2)
+    expect([samples.length, files.length]).toEqual([3, 1])
   })
 
   it.each(samples.map((sample, index) => [index + 1, sample] as const))('sample %i runs as printed and sees pages', async (index, sample) => {
     const dir = join(home, `sample-${index}`)
     await mkdir(dir)
+    for (const [name, text] of files) await writeFile(join(dir, name), text)
     const file = join(dir, 'sample.mjs')
     await writeFile(file, sample.replaceAll("'https://example.com/'", JSON.stringify(bed.web.seeds[0])).replaceAll("'./crawl'", JSON.stringify(join(dir, 'crawl'))))
     const process = run([file])
     expect((await process.ended).code, process.output.stderr).toBe(0)
     expect(process.output.stdout).toContain(bed.web.seeds[0])
+    if (sample.includes('extract')) expect(process.output.stdout).toMatch(/headline: '[^']+', words: \d+, external: \d+/)
   })
 })
