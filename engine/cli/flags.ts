@@ -63,7 +63,7 @@ function tableFlags(): Flag[] {
 }
 
 // A text is not always any text: these are what a user would call them. The rules are in the help.
-const textMetavars: Readonly<Partial<Record<keyof typeof tables, string>>> = { dir: 'DIR', ca: 'FILE', extract: 'MODULE', resolve: 'HOST=IP|@FILE', dedupe: 'RULES' }
+const textMetavars: Readonly<Partial<Record<keyof typeof tables, string>>> = { dir: 'DIR', ca: 'FILE', extract: 'MODULE', resolve: 'HOST=IP|@FILE', linkElements: 'ELEMENTS', dedupe: 'RULES' }
 
 function metavarOf(name: keyof typeof tables, spec: OptionSpec<unknown>): string {
   return textMetavars[name] ?? metavar(spec)

@@ -61,7 +61,7 @@ export class Attributes {
       this.isSelfClosing = bytes[end - 1] === SLASH
       return end + 1
     }
-    this.lookedAtAgain += (index << 2) - from
+    this.lookedAtAgain += Math.max(0, (index << 2) - shift + 4 - from)
     return this.read(from, false)
   }
 
