@@ -5,8 +5,8 @@
  * text. The reference is parse5 (test/unit/corpus-html5lib-tree.test.ts).
  *
  * What is left out, because it changes no answer: the tree itself, foster parenting, the modes before the head and after
- * the body, and of active formatting elements all but where each kind began last. That leaves one difference: elements
- * that text inside SVG's or MathML's HTML opens again are not seen (the test's `isKnownDifference`).
+ * the body. What is left out and does change one: formatting elements that text opens again inside the HTML of SVG or
+ * MathML (the test's `isKnownDifference`).
  */
 import * as names from './names.ts'
 import * as openElements from './open-elements.ts'
