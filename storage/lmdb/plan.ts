@@ -286,10 +286,16 @@ export class Plan {
     return false
   }
 
+  /** A host is in scope with its twin: the URLs of both are one, and a site may answer under the other name only. */
   #inScope(host: string): boolean {
-    const { mode, domainOf } = this.#view.scope
+    const { scope: { mode, domainOf }, twinOf } = this.#view
     if (mode === 'any') return true
-    const name = mode === 'host' ? host : domainOf(host)
+    if (mode === 'domain') return this.#isScopeName(domainOf(host))
+    const twin = twinOf?.(host)
+    return this.#isScopeName(host) || (twin !== undefined && this.#isScopeName(twin))
+  }
+
+  #isScopeName(name: string): boolean {
     return this.#newScope.has(name) || this.#view.tables.scope.has(Buffer.from(name))
   }
 

@@ -55,10 +55,10 @@ interface Crawled {
   readonly problems: readonly string[]
 }
 
-async function crawled(dedupe: CrawlOptionsGiven['dedupe'], seed: string, answerOf: (request: SmallRequest) => SmallAnswer): Promise<Crawled> {
+async function crawled({ dedupe, scope = 'any' }: Pick<CrawlOptionsGiven, 'dedupe' | 'scope'>, seed: string, answerOf: (request: SmallRequest) => SmallAnswer): Promise<Crawled> {
   const web = await openSmallWeb(['site.test', 'www.site.test'], answerOf)
   try {
-    const crawler = await Crawler.open({ ...web.options, dedupe })
+    const crawler = await Crawler.open({ ...web.options, dedupe, scope })
     const [host, ...rest] = seed.split('/')
     await crawler.add(`${web.origin(host!)}/${rest.join('/')}`)
     const summary = await crawler.start()
@@ -108,7 +108,7 @@ describe.each(siteKinds)('of a site $kind, with $dedupe', ({ dedupe, spellings }
   }
 
   it('each page is fetched once where it answers, and no other spelling more than once', async () => {
-    const found = await crawled(dedupe, spellings(0).at(-1)!, ({ host, path, origin }) => {
+    const found = await crawled({ dedupe }, spellings(0).at(-1)!, ({ host, path, origin }) => {
       const place = placeOf.get(host + path)
       if (place === undefined) return undefined
       const port = new URL(origin).port
@@ -126,12 +126,31 @@ describe.each(siteKinds)('of a site $kind, with $dedupe', ({ dedupe, spellings }
 })
 
 it('a page that redirects from one spelling to another and back is asked for once in each', async () => {
-  const slash = await crawled('slash', 'site.test/a', ({ path }) => ({ location: path === '/a' ? '/a/' : '/a' }))
+  const slash = await crawled({ dedupe: 'slash' }, 'site.test/a', ({ path }) => ({ location: path === '/a' ? '/a/' : '/a' }))
   expect(slash.asked).toEqual(['site.test/a', 'site.test/a/'])
   expect(slash.summary.discovered).toBe(1)
   expectSums(slash)
-  const www = await crawled('www', 'site.test/', ({ host, origin }) => ({ location: host === 'site.test' ? origin.replace('//', '//www.') : origin.replace('www.', '') }))
+  const www = await crawled({ dedupe: 'www' }, 'site.test/', ({ host, origin }) => ({ location: host === 'site.test' ? origin.replace('//', '//www.') : origin.replace('www.', '') }))
   expect(www.asked).toEqual(['site.test/', 'www.site.test/'])
   expect(www.summary.discovered).toBe(2)
   expectSums(www)
+})
+
+describe.each(['host', 'domain'] as const)('with www and the scope %s', (scope) => {
+  const html = '<a href="http://site.test:PORT/1">x</a><a href="http://www.site.test:PORT/2">x</a><a href="http://b.www.site.test.other.test/">x</a>'
+  const answer = ({ origin }: SmallRequest): SmallAnswer => ({ html: html.replaceAll('PORT', new URL(origin).port) })
+
+  it('a site that answers under its other name is crawled', async () => {
+    const found = await crawled({ dedupe: 'www', scope }, 'site.test/', (request) => (
+      request.host === 'site.test' ? { location: request.origin.replace('//', '//www.') + request.path } : answer(request)))
+    expect(found.asked.toSorted()).toEqual(['site.test/', 'site.test/1', 'www.site.test/', 'www.site.test/1', 'www.site.test/2'])
+    expect(found.summary.refused.scope).toBe(3)
+    expectSums(found)
+  })
+
+  it('links to either name are followed', async () => {
+    const found = await crawled({ dedupe: 'www', scope }, 'www.site.test/', answer)
+    expect(found.asked.toSorted()).toEqual(['site.test/1', 'www.site.test/', 'www.site.test/2'])
+    expectSums(found)
+  })
 })

@@ -27,7 +27,7 @@ import { limits } from '../../engine/core/limits.ts'
 import { fetchUrl, hostOfUrl, makeBase, refusalOf, type Base } from '../../engine/core/fetch-url.ts'
 import { queryPathHash, trapOf } from '../../engine/core/traps.ts'
 import { refusalReasons, type Known, type LinkList, type QueryCounts, type RefusalReason } from '../../engine/core/types.ts'
-import { fingerprintOf, hostHashOf, keyOf, plainKeys, type KeyPolicy } from '../../engine/core/url-key.ts'
+import { fingerprintOf, hostHashOf, keyOf, plainKeys, twinHostOf, type KeyPolicy } from '../../engine/core/url-key.ts'
 import { DistinctKeys } from './distinct.ts'
 import { encodeQuery } from './encodings.ts'
 import { HrefHash } from './href-hash.ts'
@@ -257,13 +257,20 @@ export class LinkCollector {
     const remembered = this.#hosts.get(host)
     if (remembered !== undefined) return remembered
     const hash = hostHashOf(host)
-    const { scope } = this.#rules
-    const inScope = scope === undefined || scope.has(scope.mode === 'host' ? hash : hostHashOf(registrableDomainOf(host)))
-    const facts = { hash, inScope }
-    if (!inScope) return facts
+    const facts = { hash, inScope: this.#inScope(host, hash) }
+    if (!facts.inScope) return facts
     if (this.#hosts.size >= HOSTS_REMEMBERED_MAX) this.#hosts.clear()
     this.#hosts.set(host, facts)
     return facts
+  }
+
+  /** With the rule `www` a host is in scope with its twin, as the commit has it too. */
+  #inScope(host: string, hash: Uint8Array): boolean {
+    const { scope } = this.#rules
+    if (scope === undefined) return true
+    if (scope.mode === 'domain') return scope.has(hostHashOf(registrableDomainOf(host)))
+    const twin = this.#keyPolicy.www ? twinHostOf(host) : undefined
+    return scope.has(hash) || (twin !== undefined && scope.has(hostHashOf(twin)))
   }
 }
 
