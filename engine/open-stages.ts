@@ -186,13 +186,14 @@ function unitsBy(options: CrawlOptions, resolver: Resolver): (host: string) => s
 
 function changesOf(before: Readonly<Record<string, unknown>>, options: CrawlOptions): readonly string[] {
   if (Object.keys(before).length === 0) return []
-  return Object.entries(storedOptions(options)).flatMap(([name, value]) => {
-    // A crawl that was made before there was such an option went by what is now its default.
-    const [was, is] = [before[name] ?? crawlOptions[name as keyof CrawlOptions].default, value].map(textOf)
+  return Object.entries(crawlOptions).filter(([, { stored }]) => stored).flatMap(([name, spec]) => {
+    // What is not stored is at its default: it had no bound, or the crawl is older than the option.
+    const [was, is] = [before[name] ?? spec.default, options[name as keyof CrawlOptions]].map(textOf)
     return was === is ? [] : [`${name}: ${was} -> ${is}`]
   })
 }
 
+/** No bound is none: JSON would write infinity as null. */
 function textOf(value: unknown): string {
-  return JSON.stringify(value) ?? 'none'
+  return value === Number.POSITIVE_INFINITY ? 'none' : JSON.stringify(value) ?? 'none'
 }

@@ -13,7 +13,7 @@ export type OptionType =
 
 interface ValueSpec {
   readonly type: OptionType
-  /** Of numbers the least; of choices how many there must be at least, 1 unless it says 0. */
+  /** Of numbers the least; of choices how many there must be at least, 1 unless it says 0 (`none`). */
   readonly min?: number
   readonly max?: number
   readonly choices?: readonly string[]

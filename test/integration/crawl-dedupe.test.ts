@@ -38,6 +38,12 @@ it('a line says that the rules have changed, and with other keys a URL comes onc
   expect((await added({ dedupe: [] })).changed).toEqual(['dedupe: ["tracking","slash"] -> []'])
 })
 
+it('of a bound that comes or goes a line says so too', async () => {
+  await added({}, 'http://a.test/')
+  expect((await added({ maxQueuedPerHost: '5' })).changed).toEqual(['maxQueuedPerHost: none -> 5'])
+  expect((await added({ maxQueuedPerHost: Number.POSITIVE_INFINITY })).changed).toEqual(['maxQueuedPerHost: 5 -> none'])
+})
+
 it('of an option that is younger than the crawl nothing is said', async () => {
   await added({}, 'http://a.test/')
   const store = await openStore(dir)
