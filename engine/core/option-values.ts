@@ -45,8 +45,15 @@ const expectations: Readonly<Record<OptionType, string>> = {
   cidrs: 'an address range such as 10.0.0.0/8 or fd00::/8', resolve: 'HOST=IP', tail: 'wait, park or a duration',
 }
 
+/** What takes back a choice or a bound that is kept with the crawl, for which the command line has no other word. */
+const NONE = 'none'
+
+function mayBeNone({ type, min, max }: ValueSpec): boolean {
+  return type === 'choices' ? min === 0 : max === Number.POSITIVE_INFINITY
+}
+
 function refuse(name: string, spec: ValueSpec, given: unknown, expected = expectations[spec.type]): never {
-  const choices = spec.choices === undefined ? '' : ` (${spec.choices.join(', ')})`
+  const choices = spec.choices === undefined ? '' : ` (${[...spec.choices, ...(mayBeNone(spec) ? [NONE] : [])].join(', ')})`
   const text = typeof given === 'string' ? JSON.stringify(given) : inspect(given, { breakLength: Number.POSITIVE_INFINITY, depth: 2 })
   throw new SluiceError('bad_option', `${name}: expected ${expected}${choices}, given ${text.slice(0, 200)}`)
 }
@@ -68,6 +75,7 @@ export function parseSize(text: string): number | undefined {
 }
 
 function parseNumber(name: string, spec: ValueSpec, given: unknown, read: (text: string) => number | undefined): number {
+  if (given === NONE && mayBeNone(spec)) return Number.POSITIVE_INFINITY
   const value = typeof given === 'string' ? read(given) : given
   if (typeof value !== 'number' || Number.isNaN(value)) refuse(name, spec, given)
   const { min = 0, max = Number.POSITIVE_INFINITY } = spec
@@ -151,6 +159,7 @@ export function parseValue(name: string, spec: ValueSpec, given: unknown): unkno
     case 'size': return parseWhole(name, spec, given, parseSize)
     case 'choice': return (spec.choices ?? []).includes(given as string) ? given : refuse(name, spec, given)
     case 'choices': {
+      if (given === NONE && mayBeNone(spec)) return Object.freeze([])
       const items = typeof given === 'string' ? given.split(',') : given
       if (Array.isArray(items) && items.length < (spec.min ?? 1)) refuse(name, spec, given)
       return parseList(name, spec, items, (item) => (spec.choices ?? []).includes(item))
