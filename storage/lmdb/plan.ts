@@ -25,7 +25,7 @@ export type ScopeMode = 'any' | 'host' | 'domain'
 
 /** How much of one kind is taken from links. What the user adds is meant, and is neither refused nor counted. */
 export interface LinkCaps {
-  /** A host with as many rows in the queue gets no more. */
+  /** A host with as many rows in the queue gets no more from links; redirects lead to it all the same. */
   readonly queuedPerHostMax: number
   /** A path that got as many URLs with a query from links and redirects gets no more of them from links. */
   readonly queriesPerPathMax: number
@@ -188,7 +188,9 @@ export class Plan {
     if (!this.#inScope(name)) return this.#refuse('scope')
     const host = this.#host(name)
     if (host.facts['excluded'] === true) return this.#refuse('excluded_host')
-    if (this.#isFull(host)) return this.#refuse('host_full')
+    // A link that a full host did not take comes again; a redirect's target never does, since the URL that led to it is done.
+    // It takes that one's place in the queue.
+    if (!isRedirect && this.#isFull(host)) return this.#refuse('host_full')
     if (!this.#takesQuery(url, isRedirect)) return this.#refuse('query_growth')
     const fingerprint = key.subarray(8)
     if (isRedirect) {

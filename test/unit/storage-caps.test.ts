@@ -117,6 +117,16 @@ describe('caps at commit', () => {
     expect([store.host('a.test')?.pending, store.counters().refused.host_full]).toEqual([2, 0])
   })
 
+  it('a redirect to another host that is full is taken all the same: no link will lead to its target again', async () => {
+    await add('http://a.test/0', 'http://b.test/0')
+    store.setCaps({ ...none, queuedPerHostMax: 1 })
+    await store.commit(emptyBatch({ ended: [ended(claim('a.test')[0]!, { outcome: 'redirect', links: linkList(['http://b.test/to'], { redirect: true }) })] }))
+    expect([claim('b.test').map(({ url }) => url), store.counters().refused.host_full]).toEqual([['http://b.test/0', 'http://b.test/to'], 0])
+    await store.commit(emptyBatch({ ended: [ended(claim('b.test')[0]!, { links: linkList(['http://b.test/2', 'http://b.test/3']) })] }))
+    expect([claim('b.test').map(({ url }) => url), store.counters().refused.host_full]).toEqual([['http://b.test/to'], 2])
+    expect(store.check()).toEqual([])
+  })
+
   it('a path takes queries up to its number, exactly, over pages of one batch and of the next', async () => {
     store.setCaps({ ...none, queriesPerPathMax: 3 })
     await add('http://a.test/0', 'http://a.test/1')
