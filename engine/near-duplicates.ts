@@ -124,17 +124,20 @@ export interface ComparedPage {
   readonly ended: EndedUrl
   /** Absent: the page is compared with none, and none with it. */
   readonly simhash?: Uint8Array
+  /** Its links are not too deep to be followed. */
+  readonly followsLinks: boolean
 }
 
 /**
  * A page as it is handed to the commit: marked when it has nearly the text of one that was handed over before, and with
- * `skip` without its links, which count as refused. It is remembered unless it is marked: what it resembles is there. To be
- * called for each page once, and only when it will be stored: a page that comes again would resemble itself.
+ * `skip` without its links, which count as refused. It is remembered unless it is marked: what it resembles is there; and
+ * with `skip` unless its links were too deep, since then they are still to be followed from a page that is like it and less
+ * deep. To be called for each page once, and only when it will be stored: a page that comes again would resemble itself.
  */
-export function comparedWithStored({ nearDuplicates: table, options }: ComparingParts, { ended, simhash }: ComparedPage): EndedUrl {
+export function comparedWithStored({ nearDuplicates: table, options }: ComparingParts, { ended, simhash, followsLinks }: ComparedPage): EndedUrl {
   if (table === undefined || simhash === undefined) return ended
   if (!table.find(simhash)) {
-    table.add(simhash)
+    if (followsLinks || options.nearDuplicates === 'count') table.add(simhash)
     return ended
   }
   const marked: EndedUrl = { ...ended, isNearDuplicate: true, line: Buffer.concat([ended.line, MARK]) }

@@ -26,6 +26,8 @@ export interface Settled {
   readonly record: PageRecord | undefined
   /** Of a page with enough text, when it was asked for. */
   readonly simhash?: Uint8Array
+  /** Its links are not too deep to be followed. */
+  readonly followsLinks: boolean
 }
 
 export class ParseStage {
@@ -105,7 +107,7 @@ function settle(parsing: Parsing, result: ParsedResult, needsRecord: boolean): S
       ...(meta.etag && { etag: meta.etag }), ...(meta.lastModified && { lastModified: meta.lastModified }),
     },
   }
-  return { ended, warc, record: needsRecord ? recordOfLine(line) : undefined, ...(simhash && { simhash }) }
+  return { ended, warc, record: needsRecord ? recordOfLine(line) : undefined, followsLinks: meta.followLinks, ...(simhash && { simhash }) }
 }
 
 function settleUnread(parsing: Parsing, code: FailureCode): Settled {
@@ -113,5 +115,5 @@ function settleUnread(parsing: Parsing, code: FailureCode): Settled {
   const ended: EndedUrl = {
     url: parsing.url, outcome: 'failed', code, links: noLinks, line: recordLine(record), wireBytes: parsing.wireBytes, bodyBytes: 0,
   }
-  return { ended, warc: undefined, record }
+  return { ended, warc: undefined, record, followsLinks: parsing.meta.followLinks }
 }

@@ -105,17 +105,17 @@ describe('a page on its way to the commit', () => {
 
   it.each(['count', 'skip'] as const)('goes on as it is when it is like none before, or has no SimHash, with %s', (policy) => {
     const engine = parts(policy)
-    expect(comparedWithStored(engine, { ended: page, simhash: first })).toBe(page)
-    expect(comparedWithStored(engine, { ended: page, simhash: far })).toBe(page)
-    expect(comparedWithStored(engine, { ended: page })).toBe(page)
-    expect(comparedWithStored(engine, { ended: page })).toBe(page)
-    expect(comparedWithStored({ ...engine, nearDuplicates: undefined }, { ended: page, simhash: first })).toBe(page)
+    expect(comparedWithStored(engine, { ended: page, followsLinks: true, simhash: first })).toBe(page)
+    expect(comparedWithStored(engine, { ended: page, followsLinks: true, simhash: far })).toBe(page)
+    expect(comparedWithStored(engine, { ended: page, followsLinks: true })).toBe(page)
+    expect(comparedWithStored(engine, { ended: page, followsLinks: true })).toBe(page)
+    expect(comparedWithStored({ ...engine, nearDuplicates: undefined }, { ended: page, followsLinks: true, simhash: first })).toBe(page)
   })
 
   it('is counted and marked in its record when it is like one before, and keeps its links with count', () => {
     const engine = parts('count')
-    comparedWithStored(engine, { ended: page, simhash: first })
-    const marked = comparedWithStored(engine, { ended: page, simhash: near })
+    comparedWithStored(engine, { ended: page, followsLinks: true, simhash: first })
+    const marked = comparedWithStored(engine, { ended: page, followsLinks: true, simhash: near })
     expect(marked).toMatchObject({ isNearDuplicate: true, refused, outcome: 'ok', url })
     expect(marked.links).toBe(page.links)
     expect(recordOfLine(marked.line)).toEqual({ url: 'http://a.test/', nearDuplicate: true })
@@ -123,16 +123,27 @@ describe('a page on its way to the commit', () => {
 
   it('loses its links with skip, and each of them is counted as refused', () => {
     const engine = parts('skip')
-    comparedWithStored(engine, { ended: page, simhash: first })
-    const marked = comparedWithStored(engine, { ended: page, simhash: near })
+    comparedWithStored(engine, { ended: page, followsLinks: true, simhash: first })
+    const marked = comparedWithStored(engine, { ended: page, followsLinks: true, simhash: near })
     expect(marked).toMatchObject({ isNearDuplicate: true, links: { count: 0 }, refused: { ...refused, near_duplicate: 2, scope: 2 } })
     expect(recordOfLine(marked.line)).toHaveProperty('nearDuplicate', true)
+  })
+
+  it('keeps its links with skip when the page that it is like was too deep for its own to be followed', () => {
+    const engine = parts('skip')
+    const deep = { ended: page, simhash: first, followsLinks: false }
+    expect(comparedWithStored(engine, deep)).toBe(page)
+    expect(comparedWithStored(engine, { ended: page, simhash: near, followsLinks: true })).toBe(page)
+    expect(comparedWithStored(engine, deep)).toMatchObject({ isNearDuplicate: true, links: { count: 0 } })
+    const counting = parts('count')
+    comparedWithStored(counting, deep)
+    expect(comparedWithStored(counting, deep)).toMatchObject({ isNearDuplicate: true })
   })
 
   it('is not remembered when it is like one before: likeness is not handed on from page to page', () => {
     const table = new NearDuplicates({ capacity: 10 })
     const engine = parts('count', table)
-    const steps = [0n, 0b111n, 0b111_111n].map((bits) => comparedWithStored(engine, { ended: page, simhash: hashOf(bits) }).isNearDuplicate)
+    const steps = [0n, 0b111n, 0b111_111n].map((bits) => comparedWithStored(engine, { ended: page, followsLinks: true, simhash: hashOf(bits) }).isNearDuplicate)
     expect(steps).toEqual([undefined, true, undefined])
     expect(table.size).toBe(2)
   })
