@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { DistinctKeys } from '../../threads/html/distinct.ts'
 import { HrefHash } from '../../threads/html/href-hash.ts'
-import { HrefMemory, isRooted, keepsAscii } from '../../threads/html/href-memory.ts'
+import { HrefMemory, isRooted } from '../../threads/html/href-memory.ts'
 import { integer, withSeeds } from '../support/random.ts'
 
 const bytesOf = (text: string): Uint8Array => Buffer.from(text)
@@ -167,10 +167,5 @@ describe('HrefMemory', () => {
   ])('says of %j whether it is the same on every page of an origin: %s', (href, expected) => {
     const bytes = bytesOf(`"${href}//x`)
     expect(isRooted(bytes, 1, 1 + href.length)).toBe(expected)
-  })
-
-  it('trusts the first bytes only where they are ASCII', () => {
-    expect(['utf-8', 'windows-1252', 'shift_jis', 'gbk', 'utf-16le', 'utf-16be', 'iso-2022-jp'].filter((encoding) => !keepsAscii(encoding)))
-      .toEqual(['utf-16le', 'utf-16be', 'iso-2022-jp'])
   })
 })

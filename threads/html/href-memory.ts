@@ -13,7 +13,8 @@
  * stays true. (When a crawl lets an ended URL come again, that is decided where it ends, not by the links to it.)
  *
  * The hash stands for the href only where the href alone decides which URL it is, whatever page of the origin it is on:
- * `isRooted` says which. What depends on depth, caps, scope or time is a refusal and never put here.
+ * `isRooted` says which, in every encoding, since documents in one that is no superset of ASCII are transcoded before they
+ * are scanned. What depends on depth, caps, scope or time is a refusal and never put here.
  *
  * Replacement: a hit marks its entry, a put takes the next entry without the mark and takes it from those it passed, so
  * what every page has stays when links that are met once stream through. 2 MiB hold 65,536 hrefs.
@@ -95,11 +96,4 @@ export function isRooted(bytes: Uint8Array, start: number, end: number): boolean
     || (bytes[start + 2]! | 0x20) !== 0x74 || (bytes[start + 3]! | 0x20) !== 0x70) return false
   const at = (bytes[start + 4]! | 0x20) === 0x73 ? start + 5 : start + 4
   return bytes[at] === 0x3a && bytes[at + 1] === 0x2f && bytes[at + 2] === 0x2f && at + 2 < end
-}
-
-/** Encodings whose bytes 0x00 to 0x7F may be something other than ASCII: there, bytes say nothing of how an href begins. */
-const notAscii: ReadonlySet<string> = new Set(['utf-16le', 'utf-16be', 'iso-2022-jp', 'replacement'])
-
-export function keepsAscii(encoding: string): boolean {
-  return !notAscii.has(encoding)
 }

@@ -31,7 +31,7 @@ import { fingerprintOf, hostHashOf, keyOf, plainKeys, twinHostOf, type KeyPolicy
 import { DistinctKeys } from './distinct.ts'
 import { encodeQuery } from './encodings.ts'
 import { HrefHash } from './href-hash.ts'
-import { HrefMemory, isRooted, keepsAscii } from './href-memory.ts'
+import { HrefMemory, isRooted } from './href-memory.ts'
 import type { RawLinks } from './html-facts.ts'
 
 export interface LinkRules {
@@ -152,7 +152,7 @@ export class LinkCollector {
     const { bytes } = raw
     const base = makeBase(document.base)
     const hash = this.#hash
-    const memory = document.isForeignBase || !keepsAscii(encoding) ? undefined : this.#memory
+    const memory = document.isForeignBase ? undefined : this.#memory
     const urls: string[] = []
     hash.begin(originOf(document.base), encoding)
     this.#spellings.begin()
