@@ -27,10 +27,16 @@ export function summaryLines(view: SummaryView): readonly string[] {
   if (causes !== undefined) lines.push(causes)
   // A site that sends its visitors to another host (`www.`) is a crawl of one page, which nothing else would explain.
   if (summary.state === 'complete' && summary.refused.scope > 0) lines.push(`not followed: ${plural(summary.refused.scope, 'link')} out of scope; see --scope`)
+  const traps = generated(summary)
+  if (summary.state === 'complete' && traps > 0) lines.push(`not followed: ${plural(traps, 'link')} whose address looks generated; see --traps, and sluice status for the reasons`)
   if (view.canContinue && summary.parked > 0) lines.push(`parked: ${plural(summary.parked, 'URL')} may be asked for only later than --tail; the command below goes on with them`)
   if (view.canContinue && summary.pending > 0) lines.push(`to go on: sluice crawl --dir ${path(dir)}`)
   lines.push(sumsLine(view))
   return lines
+}
+
+function generated({ refused }: Counters): number {
+  return refused.url_length + refused.path_depth + refused.path_repeat + refused.query_growth
 }
 
 function sumsLine({ summary, elapsedMs }: SummaryView): string {

@@ -1,5 +1,5 @@
 /**
- * The records that travel through the engine, and the words for them. Leaf module: imports nothing, runs anywhere.
+ * The records that travel through the engine, and the words for them. Leaf module: knows the limits alone, runs anywhere.
  *
  * Glossary
  *   frontier   every URL that was discovered and has no outcome yet; on disk, the only unbounded place
@@ -19,6 +19,7 @@
  *   commit     one transaction: outcomes, outlinks, host records, sink lengths and counters together
  *   sink       a file of results (JSONL, WARC) whose committed length is part of the commit
  */
+import { limits } from './limits.ts'
 
 /** The state of a discovered URL, as stored in its `seen` row. They sum to `discovered` after every commit. */
 export type UrlState = 'pending' | 'done' | 'failed' | 'dropped' | 'excluded'
@@ -66,14 +67,27 @@ export interface Counters {
 }
 
 /**
- * Why a link found in a page never became a URL of the crawl. `url_length` to `query_growth` are the rules against
- * generated addresses (core/traps.ts); `host_full`: the host has as many URLs in the queue as the operator allows.
+ * Why a link found in a page never became a URL of the crawl, and what that means to a user: the README's list comes from
+ * here. Their order is that of the counts in a frame. `url_length` to `query_growth` are the rules of core/traps.ts.
  */
-export const refusalReasons = [
-  'invalid', 'scheme', 'too_long', 'scope', 'pattern', 'depth', 'too_many', 'excluded_host',
-  'url_length', 'path_depth', 'path_repeat', 'query_growth', 'host_full', 'near_duplicate',
-] as const
-export type RefusalReason = (typeof refusalReasons)[number]
+export const refusalMeanings = {
+  invalid: 'no URL by the URL standard, or a host with an empty label',
+  scheme: 'neither http nor https',
+  too_long: `longer than ${limits.urlBytesMax} characters`,
+  scope: 'to a host out of scope (--scope)',
+  pattern: 'not as --include and --exclude have it',
+  depth: 'deeper than --max-depth',
+  too_many: `behind the first ${limits.linksPerPageMax} of its page`,
+  excluded_host: 'to a host that was excluded',
+  url_length: `longer than ${limits.linkCharsMax} characters (--traps)`,
+  path_depth: `with more than ${limits.pathSegmentsMax} segments in its path (--traps)`,
+  path_repeat: `with one to three segments more than ${limits.pathRepeatsMax} times in a row in its path (--traps)`,
+  query_growth: 'one more query of a path that has --max-queries-per-path of them (--traps)',
+  host_full: 'to a host with --max-queued-per-host URLs in the queue',
+  near_duplicate: 'in a page that has nearly the text of another (--near-duplicates skip)',
+} as const
+export type RefusalReason = keyof typeof refusalMeanings
+export const refusalReasons = Object.keys(refusalMeanings) as readonly RefusalReason[]
 
 /** Elements that may link: `link` with rel alternate, next or prev, `meta` as a refresh, `form` with method get. */
 export const linkElements = ['a', 'area', 'iframe', 'frame', 'link', 'meta', 'img', 'script', 'form'] as const

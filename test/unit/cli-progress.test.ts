@@ -132,6 +132,13 @@ describe('the summary', () => {
     expect(summaryLines({ dir: 'd', summary: complete, failures: { byCode: {}, seeds: 0 }, elapsedMs: 0, canContinue: true })).toContain('not followed: 1 link out of scope; see --scope')
   })
 
+  it('of a complete crawl says that links look generated: a seed below a deep path is a crawl of one page', () => {
+    const { refused } = summaryWith()
+    const complete = summaryWith({ state: 'complete', pages: 1, refused: { ...refused, url_length: 1, path_depth: 2, path_repeat: 3, query_growth: 1_000 } })
+    expect(summaryLines({ dir: 'd', summary: complete, failures: { byCode: {}, seeds: 0 }, elapsedMs: 0, canContinue: true }))
+      .toContain('not followed: 1,006 links whose address looks generated; see --traps, and sluice status for the reasons')
+  })
+
   it('for programs is one object that begins with its event and state', () => {
     const json = summaryJson({ dir: 'd', summary, failures, elapsedMs: 40_000, canContinue: true })
     expect(json).toMatch(/^\{"event":"summary","state":"stopped","pages":2400,"failed":52,"queued":1000,/)

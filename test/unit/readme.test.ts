@@ -4,6 +4,7 @@ import { expect, it } from 'vitest'
 import { crawlFlags } from '../../engine/cli/flags.ts'
 import { failureTable, type FailureRule } from '../../engine/core/errors.ts'
 import { crawlOptions, runOptions } from '../../engine/core/options.ts'
+import { refusalMeanings } from '../../engine/core/types.ts'
 
 const path = new URL('../../README.md', import.meta.url)
 
@@ -27,9 +28,15 @@ function failuresTable(): string {
   return ['| code | tried again | meaning |', '|---|---|---|', ...rows].join('\n')
 }
 
-it.each([['options', optionsTable], ['failures', failuresTable]] as const)('the README has the table of %s that the code has', (name, table) => {
+function refusalsTable(): string {
+  const rows = Object.entries(refusalMeanings).map(([reason, meaning]) => `| \`${reason}\` | ${cell(meaning)} |`)
+  return ['| reason | the link is |', '|---|---|', ...rows].join('\n')
+}
+
+it.each([['options', optionsTable], ['failures', failuresTable], ['refusals', refusalsTable]] as const)('the README has the table of %s that the code has', (name, table) => {
   const text = readFileSync(path, 'utf8')
   const section = new RegExp(`(<!-- ${name} -->\\n)[^]*?(<!-- /${name} -->)`)
+  expect(text).toMatch(section)
   const wanted = text.replace(section, (_, open: string, close: string) => `${open}${table()}\n${close}`)
   if (process.env['README_UPDATE'] !== undefined) writeFileSync(path, wanted)
   else expect(text).toBe(wanted)
