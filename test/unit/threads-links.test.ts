@@ -52,6 +52,13 @@ describe('LinkCollector', () => {
       .toEqual(['a.example', 'b.example', '[::1]', 'c.example', 'd.example'].map((host) => hex(hostHashOf(host))))
   })
 
+  it('gives no link the host of the one before, whose address begins like its own', () => {
+    const hosts = ['a.test', 'a.test.evil.test', 'a.test:81', 'a.test', 'a.tes', 'a.test.']
+    const { links } = collect(hosts.map((host) => `http://${host}/`))
+    expect(Array.from({ length: links.count }, (_, index) => [links.url(index), hex(links.hostHash(index))]))
+      .toEqual(['a.test', 'a.test.evil.test', 'a.test:81', 'a.tes'].map((host) => [`http://${host}/`, hex(hostHashOf(host.replace(':81', '')))]))
+  })
+
   it('counts what it refuses by reason, and each spelling once', () => {
     const long = `/${'x'.repeat(limits.urlBytesMax)}`
     const list = ['javascript:void(0)', 'mailto:a@b', `data:text/html,${long}`, 'java\nscript:1', 'http://', 'http://a b/', long, `/${'ä'.repeat(limits.urlBytesMax / 4)}`, '/ok']
@@ -97,6 +104,11 @@ describe('LinkCollector', () => {
     expect(collector.collect(raw, documentAt(page)).links.count).toBe(1)
     domains.add('other.co.uk')
     expect(collector.collect(raw, documentAt(page)).links.count).toBe(2)
+    // Of the host that was looked up last, too.
+    const single = rawLinks(['http://last.example/'])
+    expect(collector.collect(single, documentAt(page)).links.count).toBe(0)
+    domains.add('last.example')
+    expect(collector.collect(single, documentAt(page)).links.count).toBe(1)
   })
 
   it('leaves out what is known, before any rule could count it as refused, and never a redirect\'s target', () => {
