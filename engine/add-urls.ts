@@ -6,7 +6,7 @@ import type { AddResult, RejectedUrl } from './core/api-types.ts'
 import type { CommitLoop } from './commit-loop.ts'
 import { registrableDomainOf } from './core/domain.ts'
 import { SluiceError } from './core/errors.ts'
-import { fetchUrl, hostOfUrl } from './core/fetch-url.ts'
+import { fetchUrl, hostOfUrl, refusalOf } from './core/fetch-url.ts'
 import { limits } from './core/limits.ts'
 import type { Scope } from './core/options.ts'
 import type { NewUrl } from './core/types.ts'
@@ -73,7 +73,8 @@ function seedOf(text: string, keyPolicy: KeyPolicy): NewUrl | undefined {
 
 function rejectionOf(text: unknown): RejectedUrl {
   const input = String(text).slice(0, 200)
-  const message = typeof text === 'string' && text.length > limits.urlBytesMax
+  // Also of a text that is too long only as it would be requested.
+  const message = typeof text === 'string' && refusalOf(text.trim()) === 'too_long'
     ? `longer than ${limits.urlBytesMax} bytes`
     : 'not an http or https URL'
   return { input, code: 'bad_url', message }

@@ -3,7 +3,7 @@
  */
 import { registrableDomainOf } from '../core/domain.ts'
 import { SluiceError } from '../core/errors.ts'
-import { fetchUrl, hostOfUrl, makeBase } from '../core/fetch-url.ts'
+import { fetchUrl, hostOfUrl, makeBase, refusalOf } from '../core/fetch-url.ts'
 import { limits } from '../core/limits.ts'
 import { resolveCrawlOptions, type CrawlOptionsGiven } from '../core/options.ts'
 import { keyOf, keyPolicyOf, type KeyPolicy } from '../core/url-key.ts'
@@ -17,8 +17,9 @@ export function inspectUrl({ url: given, base: givenBase, dedupe }: Answer): Ans
   if (givenBase !== undefined && base === undefined) return { error: `the base is not an http or https URL: ${givenBase.slice(0, 200)}` }
   const policy = policyOf(dedupe)
   if (typeof policy === 'string') return { error: policy }
-  const url = fetchUrl(given.trim(), base)
-  if (url === undefined) return { error: given.length > limits.urlBytesMax ? `longer than ${limits.urlBytesMax} bytes` : `not an http or https URL: ${given.slice(0, 200)}` }
+  const text = given.trim()
+  const url = fetchUrl(text, base)
+  if (url === undefined) return { error: refusalOf(text, base) === 'too_long' ? `longer than ${limits.urlBytesMax} bytes` : `not an http or https URL: ${given.slice(0, 200)}` }
   const host = hostOfUrl(url)
   return { url, key: keyOf(url, policy), host, domain: registrableDomainOf(host) }
 }

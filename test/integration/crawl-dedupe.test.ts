@@ -53,6 +53,13 @@ it('of an option that is younger than the crawl nothing is said', async () => {
   expect(await added({}, 'http://a.test/')).toEqual({ news: [0], changed: [] })
 })
 
+it('a seed that is too long as it would be requested is rejected as that', async () => {
+  const crawler = await Crawler.open({ dir, threads: 1 })
+  const { rejections } = await crawler.add([`http://a.test/${'é'.repeat(3_000)}`, `ftp://a.test/${'x'.repeat(9_000)}`])
+  await crawler.close()
+  expect(rejections.map(({ message }) => message)).toEqual(['longer than 8000 bytes', 'not an http or https URL'])
+})
+
 interface Crawled {
   readonly asked: readonly string[]
   readonly summary: Summary

@@ -25,6 +25,8 @@ describe('inspect url', () => {
   it.each([
     [{ url: 'mailto:a@b.test' }, /not an http or https URL/], [{ url: 'b' }, /not an http or https URL/], [{}, /as url/], [{ url: 'http://a/', base: 7 }, /as base/],
     [{ url: '/a', base: 'nowhere' }, /the base/], [{ url: 'http://a/', dedupe: 'all' }, /--dedupe: expected/], [{ url: `http://a/${'x'.repeat(9_000)}` }, /longer than 8000 bytes/],
+    // As it would be requested.
+    [{ url: `http://a/${'é'.repeat(3_000)}` }, /longer than 8000 bytes/], [{ url: `mailto:${'x'.repeat(9_000)}` }, /not an http or https URL/],
   ])('answers what is wrong with %o', (args, error) => {
     expect(inspectUrl(args)).toEqual({ error: expect.stringMatching(error) })
   })
