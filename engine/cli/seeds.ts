@@ -104,5 +104,13 @@ async function* linesOf(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<strin
 
 /** The line and its next part, cut where it is too long for a URL in any case. */
 function grown(line: string, text: string, from: number, to: number): string {
-  return line + text.slice(from, Math.min(to, from + lineCharsMax - line.length))
+  // White space before a URL is none of its length: a line that was cut must stay too long when it is trimmed.
+  const start = line === '' ? skipSpace(text, from, to) : from
+  return line + text.slice(start, Math.min(to, start + lineCharsMax - line.length))
+}
+
+function skipSpace(text: string, from: number, to: number): number {
+  let at = from
+  while (at < to && text.charCodeAt(at) <= 0x20) at += 1
+  return at
 }

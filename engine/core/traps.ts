@@ -62,12 +62,12 @@ function repeats(url: string, count: number): boolean {
   return false
 }
 
-/** Why a link to this URL looks generated, or undefined. A redirect's target is one URL, whatever its depth. */
-export function trapOf(url: string, isRedirect: boolean): 'url_length' | 'path_depth' | 'path_repeat' | undefined {
+/** Why a link to this URL looks generated, or undefined. Not for the target of a redirect: it is one URL, and nothing else leads to it. */
+export function trapOf(url: string): 'url_length' | 'path_depth' | 'path_repeat' | undefined {
   if (url.length > limits.linkCharsMax) return 'url_length'
   const end = pathEnd(url)
   const count = splitPath(url, end)
-  if (count > limits.pathSegmentsMax && !isRedirect) return 'path_depth'
+  if (count > limits.pathSegmentsMax) return 'path_depth'
   return repeats(url, url[end - 1] === '/' ? count : count - 1) ? 'path_repeat' : undefined
 }
 

@@ -213,7 +213,8 @@ export class Plan {
   /** Counts the query of a URL for its path, unless a link must not bring it any more. A redirect's target is one URL. */
   #takesQuery(url: string, isRedirect: boolean): boolean {
     const { queries, caps } = this.#view
-    const path = queries === undefined ? undefined : queryPathHash(url)
+    // A count that nobody asks for costs a hash of each link.
+    const path = queries === undefined || caps.queriesPerPathMax === Number.POSITIVE_INFINITY ? undefined : queryPathHash(url)
     if (path === undefined) return true
     const id = keyText(path)
     const entry = this.#queryPaths.get(id) ?? { path, urls: 0 }

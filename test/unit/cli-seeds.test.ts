@@ -81,6 +81,11 @@ describe('seeds', () => {
     expect(seeds.map((seed) => seed.length)).toEqual([limits.urlBytesMax + 1, 9])
   })
 
+  it('that are too long behind white space stay too long', async () => {
+    const seeds = await seedsOf([Buffer.from(' \t'), Buffer.from(`  http://a/${'x'.repeat(9_000)}\n`)])
+    expect(seeds.map((seed) => seed.length)).toEqual([limits.urlBytesMax + 1])
+  })
+
   it.each([
     ['a gzip stream that breaks off', () => [zlib.gzipSync('http://a/\nhttp://b/\n').subarray(0, 20)]],
     ['a gzip header and then noise', () => [Buffer.from([0x1F, 0x8B, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9])]],

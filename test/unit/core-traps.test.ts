@@ -16,12 +16,12 @@ describe('traps', () => {
     [`/${Array.from({ length: 21 }, (_, index) => index).join('/')}`, 'path_depth'], [`/?${'/a'.repeat(30)}`, undefined],
     [`/${'x'.repeat(limits.linkCharsMax - at('/').length)}`, undefined], [`/${'x'.repeat(limits.linkCharsMax - at('/').length + 1)}`, 'url_length'],
   ])('of %j: %s', (path, trap) => {
-    expect(trapOf(at(path), false)).toBe(trap)
+    expect(trapOf(at(path))).toBe(trap)
   })
 
   it.each(['/i/1423529/40875/0/0/0', '/a/a/a', '/a/a/a?q/', '/x/a/b/c/a/b/c/a/b/c'])('take a name that is like the folders above it for no repetition, as Heritrix does: %j', (path) => {
     const pathologicalPath = /.*?\/(.*?\/)\1{2,}.*/
-    expect([trapOf(at(path), false), pathologicalPath.test(at(path))]).toEqual([undefined, false])
+    expect([trapOf(at(path)), pathologicalPath.test(at(path))]).toEqual([undefined, false])
   })
 
   it('say of a path what lists of segments say', () => withSeeds(200, (random) => {
@@ -37,17 +37,12 @@ describe('traps', () => {
     })
     const isDeep = parts.length > 20
     const doesRepeat = !isDeep && [1, 2, 3].some(hasRun)
-    expect(trapOf(at(`/${path}${query}`), false), path).toBe(isDeep ? 'path_depth' : doesRepeat ? 'path_repeat' : undefined)
+    expect(trapOf(at(`/${path}${query}`)), path).toBe(isDeep ? 'path_depth' : doesRepeat ? 'path_repeat' : undefined)
   }))
 
   it('look at a path below a host that is an address, and one with a port', () => {
-    expect(trapOf('http://[::1]:80/a/a/a/', false)).toBe('path_repeat')
-    expect(trapOf('https://a.a.a/b/b', false)).toBeUndefined()
-  })
-
-  it('take a redirect\'s target at any depth', () => {
-    const deep = at(`/${Array.from({ length: 40 }, (_, index) => index).join('/')}`)
-    expect([trapOf(deep, true), trapOf(deep, false), trapOf(at('/a/a/a/'), true)]).toEqual([undefined, 'path_depth', 'path_repeat'])
+    expect(trapOf('http://[::1]:80/a/a/a/')).toBe('path_repeat')
+    expect(trapOf('https://a.a.a/b/b')).toBeUndefined()
   })
 
   it('know a path by host, port and path, whatever its query or scheme; a URL without a query by nothing', () => {

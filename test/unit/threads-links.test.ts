@@ -189,9 +189,9 @@ describe('rules against generated addresses', () => {
     expect(refusedOf(collect(list))).toEqual({})
   })
 
-  it('refuse a redirect to an address that is long or repeats itself, and not for its depth or its query', () => {
+  it('let a redirect go anywhere: nothing else leads to its target', () => {
     const target = (path: string): object => refusedOf(collectorOf(on).redirect(`http://site.example${path}`))
-    expect(list.map(target)).toEqual([{ url_length: 1 }, { path_repeat: 1 }, { path_repeat: 1 }, {}, {}, {}, {}, {}])
+    expect(list.map(target)).toEqual(list.map(() => ({})))
     expect(target(`/${Array.from({ length: 30 }, (_, index) => index).join('/')}`)).toEqual({})
   })
 

@@ -235,7 +235,7 @@ export class LinkCollector {
   #refusal(url: string, host: HostFacts, isRedirect: boolean): RefusalReason | undefined {
     if (!host.inScope) return 'scope'
     const { include, exclude, traps } = this.#rules
-    const trap = traps === undefined ? undefined : trapOf(url, isRedirect)
+    const trap = traps === undefined || isRedirect ? undefined : trapOf(url)
     if (trap !== undefined) return trap
     for (const pattern of exclude) if (pattern.test(url)) return 'pattern'
     if (include.length > 0 && !include.some((pattern) => pattern.test(url))) return 'pattern'
