@@ -66,6 +66,7 @@ const rules: readonly (readonly [finding: string, document: string, hrefs: reado
   ['elements that end foreign content', '<svg><g><p><area href=1></svg><svg><font><area href=2></svg><svg><font color=x><area href=3>', ['1', '3']],
   ['points where HTML goes on in foreign content', '<svg><area href=1><desc><area href=2></desc><area href=3><foreignObject><area href=4></svg><math><mi><area href=5></math><math><annotation-xml><area href=6></math><math><annotation-xml encoding=TEXT/html><area href=7>', ['2', '4', '5', '7']],
   ['a self-closing tag closes in foreign content only', '<svg/><area href=1><div/><svg><g/></svg><area href=2><script/><area href=3></script><area href=4><svg><script/><a href=5>', ['1', '2', '4', '5']],
+  ['a slash at the end of a value without quotes closes no element of foreign content', '<svg><desc a=b"/><iframe src=1></iframe></svg><svg a=b"/><iframe src=2></iframe>', ['1']],
   ['a title of SVG holds elements', '<svg><title><a href=1></title></svg>', ['1']],
   ['elements behind the end of the document', '</body></html><a href=1>', ['1']],
 ]

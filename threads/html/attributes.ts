@@ -15,7 +15,7 @@ const GREATER_WORD = GREATER * ONES
 const APOSTROPHE_WORD = APOSTROPHE * ONES
 
 export class Attributes {
-  /** The tag ended in `/>`. */
+  /** The tag ended in `/>`; of a tag that was passed over it is not known. */
   isSelfClosing = false
   /** Bytes that were looked at twice in this document. */
   lookedAtAgain = 0
@@ -40,10 +40,11 @@ export class Attributes {
    *
    * The first `>` ends the tag when the last thing before it is a double quote that begins no value, and no single quote
    * is there: were it inside a value, that quote would be the value's first, behind `=` or white space. So most tags
-   * take one search. The others are read.
+   * take one search. The others are read. Whether a slash before the `>` closes the tag or belongs to a value without
+   * quotes (`a=b"/>`) is not seen.
    */
   skip(from: number): number {
-    const { bytes, words, shift } = this.#document
+    const { words, shift } = this.#document
     let index = (from + shift) >> 2
     let before = ~(-1 << (((from + shift) & 3) << 3))
     let quotes = 0
@@ -58,7 +59,6 @@ export class Attributes {
       const end = (index << 2) - shift + ((31 - Math.clz32(found & -found)) >> 3)
       // A single quote behind the `>`, in its word, only sends the tag to be read.
       if ((quotes & HIGH_BITS) !== 0 || !this.#isPlainEnd(end)) break
-      this.isSelfClosing = bytes[end - 1] === SLASH
       return end + 1
     }
     this.lookedAtAgain += Math.max(0, (index << 2) - shift + 4 - from)

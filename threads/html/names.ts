@@ -63,7 +63,7 @@ const elements = {
   param: special | empty, source: special | empty, track: special | empty,
   textarea: special | content, xmp: special | content | closesP, noembed: special, plaintext: special | closesP, select: special | content, option: 0, optgroup: 0,
   ruby: breakout, rb: 0, rp: 0, rt: 0, rtc: 0, span: breakout, sub: breakout, sup: breakout, var: breakout,
-  math: 0, svg: 0, foreignobject: 0, desc: 0, mi: 0, mo: 0, mn: 0, ms: 0, mtext: 0, 'annotation-xml': read, mglyph: 0, malignmark: 0,
+  math: read, svg: read, foreignobject: 0, desc: 0, mi: 0, mo: 0, mn: 0, ms: 0, mtext: 0, 'annotation-xml': read, mglyph: 0, malignmark: 0,
 } as const satisfies Record<string, number>
 
 const attributes = [

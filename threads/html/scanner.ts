@@ -249,7 +249,8 @@ export class HtmlScanner {
       attributes.none()
       p += 1
     } else {
-      p = isRead ? attributes.read(p, true) : attributes.skip(p)
+      // In foreign content a slash at the end of a tag counts.
+      p = isRead || this.#tree.isForeign ? attributes.read(p, isRead) : attributes.skip(p)
     }
     // A tag that the end of the document cuts off is none.
     if (p > end) return end
