@@ -77,6 +77,17 @@ describe('links', () => {
     expect(read(Buffer.from(document)).links.map(({ href }) => href)).toEqual(hrefs)
   })
 
+  it.each(['template', 'select', 'table', 'table><tr><td', 'svg', 'math', 'object', 'button', 'ul><li', 'b', 'script', 'title', 'unknown', 'svg><desc'])(
+    'are not lost behind a <%s> that opens and closes deeper than the stack of open elements goes', (names) => {
+      const closed = names.split('><').toReversed().map((name) => `</${name}>`).join('')
+      for (const depth of [1_020, 1_021, 1_022, 1_023, 1_100]) {
+        for (const end of ['', '</span>'.repeat(depth)]) {
+          const document = `${'<span>'.repeat(depth)}<${names}>${closed}<a href=1>x</a>${end}<a href=2>y</a><iframe src=3></iframe>`
+          expect([depth, differenceOf(read, document)]).toEqual([depth, undefined])
+        }
+      }
+    })
+
   it('a reader by pattern gets more than half of these wrong, so they prove something', () => {
     const wrong = rules.filter(([, document, hrefs]) => JSON.stringify(readByPattern(Buffer.from(document)).links.map(({ href }) => href)) !== JSON.stringify(hrefs))
     expect(wrong.length).toBeGreaterThan(rules.length / 2)

@@ -119,11 +119,19 @@ export class OpenElements {
     else this.#counts[bucketOf(element)]! -= 1
   }
 
-  /** An end tag beyond the bound of the stack: true when it was counted there. */
-  endBeyond(): boolean {
-    if (this.#beyond === 0) return false
+  /** The next element would be beyond the bound of the stack. */
+  get isFull(): boolean {
+    return this.#depth === depthMax
+  }
+
+  /** There are elements beyond the bound of the stack. */
+  get isBeyond(): boolean {
+    return this.#beyond > 0
+  }
+
+  /** The end tag of one of them. */
+  endBeyond(): void {
     this.#beyond -= 1
-    return true
   }
 
   /** Pops until the stack has `depth` elements. */

@@ -16,7 +16,7 @@ import { TreeTables } from './tree-tables.ts'
 // Constants of this module, which V8 folds; imported ones it would load at every use (a fifth of the time of a scan).
 const { bitsOf, is, KNOWN_MAX, NAME_MASK, tag } = names
 const { FOREIGN_MIN, HTML_POINT, MATHML, SVG, TEXT_POINT } = openElements
-const { came, isPlain, isTablePart, laneOf, lanes, modes } = kinds
+const { came, contentOf, isPlain, isTablePart, laneOf, lanes, modes } = kinds
 
 const endsItself = isPlain.slice()
 for (const name of [tag.applet, tag.marquee, tag.object]) endsItself[name] = 0
@@ -66,6 +66,7 @@ export class Tree extends TreeTables {
       this.startCommon(name, laneOf[name]!)
       return this.templates === 0 ? came.exists : 0
     }
+    if (open.isFull) return this.startBeyond(name, isSelfClosing)
     this.isSelfClosing = isSelfClosing
     this.hint = hint
     if (this.open.top >= FOREIGN_MIN && this.isForeignStart(name)) return this.startForeign(name)
@@ -91,6 +92,18 @@ export class Tree extends TreeTables {
     }
   }
 
+  /**
+   * Beyond the bound of the stack elements are counted and make nothing else: the end tag of a template or a select, which
+   * only counts down there, could not leave what its start tag had begun, and every later link would be lost.
+   */
+  protected startBeyond(name: number, isSelfClosing: boolean): number {
+    const bits = name < KNOWN_MAX ? bitsOf[name]! : 0
+    if (this.isForeign && isSelfClosing) return this.exists() | came.foreign
+    if (name < KNOWN_MAX && contentOf[name] !== 0) return this.exists() | contentOf[name]!
+    if ((bits & (is.void | is.formatting)) === 0) this.open.push(name)
+    return this.exists()
+  }
+
   protected startHtml(name: number): number {
     switch (this.mode) {
       case modes.body: case modes.cell: return this.mode === modes.cell && isTablePart(name) ? this.startInCell(name) : this.startInBody(name)
@@ -110,7 +123,11 @@ export class Tree extends TreeTables {
   /** An end tag. */
   end(name: number): void {
     const { open } = this
-    if (open.endBeyond()) return
+    if (open.isBeyond) {
+      // Formatting elements are not on the stack.
+      if (name >= KNOWN_MAX || laneOf[name] !== lanes.format) open.endBeyond()
+      return
+    }
     // Most end tags are of the element that was opened last, and every rule that could apply would only pop it.
     if (name < KNOWN_MAX && endsItself[name] === 1 && open.popIfTop(name)) return
     if (name < KNOWN_MAX && laneOf[name] === lanes.format && !open.hasForeign && (this.mode === modes.body || this.mode === modes.cell)) {
