@@ -61,7 +61,8 @@ export class Attributes {
       if ((quotes & HIGH_BITS) !== 0 || !this.#isPlainEnd(end)) break
       return end + 1
     }
-    this.lookedAtAgain += Math.max(0, (index << 2) - shift + 4 - from)
+    // With the word in hand: never less than nothing.
+    this.lookedAtAgain += ((index + 1) << 2) - shift - from
     return this.read(from, false)
   }
 
