@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { registrableDomainOf } from '../../engine/core/domain.ts'
+import { decode } from '../../threads/html/encodings.ts'
 import { parseDocument } from '../../threads/html/document.ts'
 import type { HtmlFacts } from '../../threads/html/html-facts.ts'
 import { readHtml } from '../../threads/html/read-html.ts'
@@ -56,6 +57,17 @@ describe('readHtml', () => {
   it('leaves white space out of the count of text, and trims a title by that of HTML alone', () => {
     expect(read('<p> one \n\t two </p>').textLength).toBe('onetwo'.length)
     expect(read('<title>\u00A0a\u3000</title>').title).toBe('\u00A0a\u3000')
+  })
+
+  it.each(['utf-8', 'ibm866', 'iso-8859-5', 'windows-874', 'koi8-r', 'windows-1251', 'macintosh', 'utf-16le'])('counts each character of a text in %s, wherever its bytes lie', (encoding) => {
+    const letters = Array.from({ length: 128 }, (_, index) => decode(Uint8Array.of(0x80 + index), encoding)).filter((letter) => /^\p{L}$/u.test(letter))
+    const text = letters.length > 0 ? letters.join('') : 'a\u0416\u65E5\u{1F600}'
+    const body = letters.length > 0 ? Uint8Array.from({ length: 128 }, (_, index) => 0x80 + index).filter((byte) => /^\p{L}$/u.test(decode(Uint8Array.of(byte), encoding)))
+      : Buffer.from(text, encoding === 'utf-8' ? 'utf8' : 'utf16le')
+    for (const tail of ['', '<p>']) {
+      const document = Buffer.concat([body, Buffer.from(tail, encoding === 'utf-16le' ? 'utf16le' : 'utf8')])
+      expect(readHtml(document, { contentType: `text/html; charset=${encoding}` }).textLength).toBe([...text].length)
+    }
   })
 
   it('says where an address lies in the bytes, behind a byte order mark too', () => {

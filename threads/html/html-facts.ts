@@ -38,7 +38,10 @@ export interface HtmlFacts {
   readonly links: RawLinks
   /** Start tags h1 to h6. */
   readonly headings: number
-  /** Characters of text outside script, style, title, textarea, noscript and template, white space left out. */
+  /**
+   * Characters of text outside script, style, title, textarea, noscript and template, white space left out. A character of
+   * two bytes in a legacy encoding of East Asia counts as two.
+   */
   readonly textLength: number
   /** Bytes of scripts in the document. */
   readonly scriptLength: number

@@ -106,8 +106,11 @@ export function readHtml(bytes: Uint8Array, options: ReadHtmlOptions = {}): Html
   const charset = options.charset ?? charsetOf(bytes, { contentType: options.contentType, isHtml: true, isCut: options.isCut ?? false })
   const body = transcode(bytes, charset)
   const { linkElements: wanted = pageLinkElements } = options
-  const notes = scanner.scan(body, { ...options, linkElements: wanted.includes('meta') ? wanted : [...wanted, 'meta'] })
-  const values = new Values(body, isAsciiCompatible(charset.name) ? charset.name : 'utf-8')
+  const encoding = isAsciiCompatible(charset.name) ? charset.name : 'utf-8'
+  const notes = scanner.scan(body, {
+    linkElements: wanted.includes('meta') ? wanted : [...wanted, 'meta'], wantsText: options.wantsText === true, isLegacy: encoding !== 'utf-8',
+  })
+  const values = new Values(body, encoding)
   const refresh = keepRefresh(notes, values, wanted.includes('meta'))
   const text = (fact: number, of: 'attribute' | 'text' = 'attribute'): string => {
     const start = notes.factStart(fact)

@@ -29,12 +29,16 @@ export interface ScanOptions {
   readonly linkElements?: readonly LinkElement[] | undefined
   /** Note where text lies that is shown, for a fingerprint of it. */
   readonly wantsText?: boolean
+  /** The document is in a legacy encoding: each of its bytes counts as a character of text. */
+  readonly isLegacy?: boolean
 }
 
 /** Kinds whose elements have attributes that nothing else needs. */
 const ASKED_KINDS = kindsOf(['img', 'form'])
 /** Whether a byte of text is counted: white space is not, and of a character in UTF-8 its first byte is. */
 const isCounted = new Uint8Array(256).map((_, byte) => (byte <= SPACE || (byte >= 0x80 && byte < 0xc0) ? 0 : 1))
+/** The same where the bytes 0x80 to 0xbf are letters as well, as in IBM866, windows-874 and all of East Asia. */
+const isCountedLegacy = isCounted.map((counted, byte) => (byte >= 0x80 ? 1 : counted))
 // The same for the four bytes of a word: a byte above 0x20 gets its high bit by adding, one above 0x7f has it.
 const LOW_BITS = 0x7f7f7f7f
 const BLANK_GAP = 0x5f5f5f5f
@@ -46,6 +50,8 @@ export class HtmlScanner {
   readonly #attributes = new Attributes(this.#document)
   readonly #tree = new Tree()
   #wantsText = false
+  /** All bits where bytes 0x80 to 0xbf are counted. */
+  #countsAll = 0
   /** Bits of elements whose attributes are read. */
   #readBits: number = is.read
   /** Where the tag or text in hand begins; -1: none did yet. */
@@ -70,6 +76,7 @@ export class HtmlScanner {
   scan(bytes: Uint8Array, options: ScanOptions = {}): Notes {
     this.#document.open(bytes)
     this.#wantsText = options.wantsText === true
+    this.#countsAll = options.isLegacy === true ? -1 : 0
     const kinds = kindsOf(options.linkElements)
     this.#readBits = (kinds & ASKED_KINDS) === 0 ? is.read : is.read | is.readIfAsked
     this.#tree.reset()
@@ -102,6 +109,7 @@ export class HtmlScanner {
    */
   #text(start: number): number {
     const { words, shift } = this.#document
+    const all = this.#countsAll
     const last = words.length - 1
     let index = (start + shift) >> 2
     if (index > last) return this.#lastText(start, start, 0)
@@ -110,7 +118,7 @@ export class HtmlScanner {
     let word = words[index]!
     let less = (word ^ LESS_WORD) | ~mask
     let found = (less - ONES) & ~less & HIGH_BITS
-    let counted = (((word & LOW_BITS) + BLANK_GAP) | word) & (~word | (word << 1)) & HIGH_BITS & mask
+    let counted = (((word & LOW_BITS) + BLANK_GAP) | word) & (~word | (word << 1) | all) & HIGH_BITS & mask
     let count = 0
     while (found === 0 && index < last) {
       if (counted !== 0) count += Math.imul(counted >>> 7, ONES) >>> 24
@@ -118,7 +126,7 @@ export class HtmlScanner {
       word = words[index]!
       less = word ^ LESS_WORD
       found = (less - ONES) & ~less & HIGH_BITS
-      counted = (((word & LOW_BITS) + BLANK_GAP) | word) & (~word | (word << 1)) & HIGH_BITS
+      counted = (((word & LOW_BITS) + BLANK_GAP) | word) & (~word | (word << 1) | all) & HIGH_BITS
     }
     if (found === 0) return this.#lastText(start, ((index + 1) << 2) - shift, count + (Math.imul(counted >>> 7, ONES) >>> 24))
     const first = found & -found
@@ -129,9 +137,10 @@ export class HtmlScanner {
   /** What is left of the document behind its last whole word. */
   #lastText(start: number, from: number, before: number): number {
     const { bytes, end } = this.#document
+    const counted = this.#countsAll === 0 ? isCounted : isCountedLegacy
     let count = before
     let at = from
-    for (; at < end && bytes[at] !== LESS; at += 1) count += isCounted[bytes[at]!]!
+    for (; at < end && bytes[at] !== LESS; at += 1) count += counted[bytes[at]!]!
     return this.#textEnd(start, at, count)
   }
 
