@@ -48,6 +48,13 @@ describe('readHtml', () => {
     expect(facts).toMatchObject({ textLength: 4, scriptLength: 6, scriptsLoaded: 1 })
   })
 
+  it('counts no style, script or title of SVG as text, nor notes it for a fingerprint', () => {
+    const facts = readHtml(bytes('<p>one<svg><style>.a{fill:red}</style><title>Icon</title><script>go()</script><text>two</text></svg>'), { wantsText: true })
+    expect(facts.textLength).toBe('onetwo'.length)
+    const { bytes: body } = facts.links
+    expect(Array.from({ length: facts.textCount! }, (_, index) => Buffer.from(body.subarray(facts.texts![2 * index], facts.texts![2 * index + 1])).toString())).toEqual(['one', 'two'])
+  })
+
   it('has no facts that are not there', () => {
     const { links: none, ...facts } = read('plain')
     expect(none.count).toBe(0)

@@ -39,8 +39,9 @@ export interface HtmlFacts {
   /** Start tags h1 to h6. */
   readonly headings: number
   /**
-   * Characters of text outside script, style, title, textarea, noscript and template, white space left out. A character of
-   * two bytes in a legacy encoding of East Asia counts as two.
+   * Characters of text outside script, style and title (those of SVG too), textarea, noscript, template, and elements that
+   * hold text without markup (iframe, xmp), white space left out. A character of two bytes in a legacy encoding of East
+   * Asia counts as two.
    */
   readonly textLength: number
   /** Bytes of scripts in the document. */

@@ -22,6 +22,11 @@ const endsItself = isPlain.slice()
 for (const name of [tag.applet, tag.marquee, tag.object]) endsItself[name] = 0
 for (const name of [tag.li, tag.dd, tag.dt, tag.button, tag.h1, tag.h2, tag.h3, tag.h4, tag.h5, tag.h6]) endsItself[name] = 1
 
+/** SVG has styles, scripts and titles too, whose content a tokenizer reads as markup and text. */
+function isForeignUnshown(name: number): boolean {
+  return name === tag.style || name === tag.script || name === tag.title
+}
+
 export class Tree extends TreeTables {
   /** CDATA sections are read as such in foreign content only. */
   get isForeign(): boolean {
@@ -30,7 +35,7 @@ export class Tree extends TreeTables {
 
   /** Whether text now is shown to a reader of the page. */
   get isTextShown(): boolean {
-    return this.templates === 0 && !this.open.has(tag.noscript)
+    return this.templates === 0 && !this.open.has(tag.noscript) && !(this.isForeign && isForeignUnshown(this.open.top & NAME_MASK))
   }
 
   /** Text that is not white space. */
