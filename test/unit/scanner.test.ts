@@ -111,6 +111,17 @@ describe('facts', () => {
   })
 })
 
+describe('memory', () => {
+  it.each(['<a href>', 'x<b>'])('for the links and texts of a large page full of %s is not kept for the next one', (piece) => {
+    const scanner = new HtmlScanner()
+    const { links, texts } = scanner.scan(Buffer.from(piece.repeat(300_000)), { wantsText: true })
+    expect(Math.max(links.length, texts.length)).toBeGreaterThan(500_000)
+    const next = scanner.scan(Buffer.from('<a href=1>x</a>'), { wantsText: true })
+    expect(next.links.length + next.texts.length).toBeLessThan(100_000)
+    expect([next.linkCount, next.textCount]).toEqual([1, 1])
+  })
+})
+
 describe('bytes', () => {
   it('never matter outside of the view that is read', () => {
     const around = Buffer.from('<a href=0><!-- <a href=1> --><a href=2>')

@@ -1,6 +1,7 @@
 /**
- * What the scanner notes of a document: links and facts, as places in its bytes. Runs in a parse worker. The arrays are
- * kept for the next document; they grow with the tags of a page and never with its text.
+ * What the scanner notes of a document: links and facts, as places in its bytes. Runs in a parse worker. The arrays grow
+ * with the tags of a page and never with its text; they are kept for the next document unless they are unusually large (32
+ * MB of `<a href>` make them 160 MB).
  */
 import { linkElements, pageLinkElements, type LinkElement } from '../../engine/core/types.ts'
 import { attribute, tag } from './names.ts'
@@ -20,7 +21,11 @@ const factsCount = 6
 
 /** Words of a link: kind, start, end, start and end of rel (-1: none). */
 export const LINK_WORDS = 5
-/** Meta elements with robots directives that are read; further ones could only repeat them. */
+/** What the arrays hold at first, and how many words of one are kept for the next document. */
+const LINKS_FIRST = 512
+const TEXTS_FIRST = 512
+const WORDS_KEPT_MAX = 1 << 18
+/** Meta elements with robots directives that are read. A page has one or two. */
 const ROBOTS_METAS_MAX = 16
 
 export class Notes {
@@ -34,8 +39,8 @@ export class Notes {
 
   readonly #attributes: Attributes
   #kinds = 0
-  #links: Int32Array = new Int32Array(LINK_WORDS * 512)
-  #texts: Int32Array = new Int32Array(2 * 512)
+  #links: Int32Array = new Int32Array(LINK_WORDS * LINKS_FIRST)
+  #texts: Int32Array = new Int32Array(2 * TEXTS_FIRST)
   readonly #facts = new Int32Array(2 * factsCount)
   readonly #robots = new Int32Array(2 * ROBOTS_METAS_MAX)
   #bodyAt = 0
@@ -50,6 +55,8 @@ export class Notes {
   /** A new document; of links only those of these kinds are noted. */
   begin(kinds: number): void {
     this.#kinds = kinds
+    if (this.#links.length > WORDS_KEPT_MAX) this.#links = new Int32Array(LINK_WORDS * LINKS_FIRST)
+    if (this.#texts.length > WORDS_KEPT_MAX) this.#texts = new Int32Array(2 * TEXTS_FIRST)
     this.#facts.fill(-1)
     this.#bodyAt = this.#bodyLinks = 0
     this.linkCount = this.textCount = this.robotsCount = 0
