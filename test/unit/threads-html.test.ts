@@ -6,6 +6,7 @@ import type { HtmlFacts } from '../../threads/html/html-facts.ts'
 import { readHtml } from '../../threads/html/read-html.ts'
 import { readDirectives } from '../../threads/html/robots-directives.ts'
 import { plainFacts } from '../support/parse5-oracle.ts'
+import { integer, pick, withSeeds } from '../support/random.ts'
 
 const bytes = (text: string): Uint8Array => Buffer.from(text)
 const read = (html: string): HtmlFacts => readHtml(bytes(html))
@@ -64,6 +65,19 @@ describe('readHtml', () => {
   it('leaves white space out of the count of text, and trims a title by that of HTML alone', () => {
     expect(read('<p> one \n\t two </p>').textLength).toBe('onetwo'.length)
     expect(read('<title>\u00A0a\u3000</title>').title).toBe('\u00A0a\u3000')
+  })
+
+  it.each(['gbk', 'gb18030', 'big5', 'shift_jis', 'euc-jp', 'euc-kr', 'utf-8'])('decodes a value in %s that ends inside of a character as the whole document would', async (encoding) => {
+    const edges = [0x30, 0x39, 0x41, 0x5c, 0x80, 0x81, 0x8e, 0x8f, 0xa1, 0xb0, 0xc2, 0xe3, 0xf0, 0xfe, 0xff]
+    await withSeeds(300, (random) => {
+      const value = Buffer.from(Array.from({ length: 1 + integer(random, 6) }, () => pick(random, edges)))
+      for (const [before, behind] of [['<a href="', '">'], ["<a href='", "'>"], ['<a href=', '>'], ['<a href=', ' x>'], ['<title>', '</title>']] as const) {
+        const document = Buffer.concat([Buffer.from(before), value, Buffer.from(behind)])
+        const facts = readHtml(document, { contentType: `text/html; charset=${encoding}` })
+        const found = before === '<title>' ? facts.title : facts.links.href(0)
+        expect([[...value], found]).toEqual([[...value], decode(document, encoding).slice(before.length, -behind.length)])
+      }
+    })
   })
 
   it.each(['utf-8', 'ibm866', 'iso-8859-5', 'windows-874', 'koi8-r', 'windows-1251', 'macintosh', 'utf-16le'])('counts each character of a text in %s, wherever its bytes lie', (encoding) => {

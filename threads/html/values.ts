@@ -40,8 +40,13 @@ export class Values {
     return true
   }
 
+  /**
+   * A broken character of GB18030 may be a byte and a digit, and what follows tells that the digit stands for itself: there
+   * the quote, white space or sign behind the value is decoded with it.
+   */
   #decoded(start: number, end: number): string {
-    const text = decode(this.#buffer, this.#encoding, start, end)
+    const isTold = (this.#encoding === 'gbk' || this.#encoding === 'gb18030') && end < this.bytes.byteLength
+    const text = isTold ? decode(this.#buffer, this.#encoding, start, end + 1).slice(0, -1) : decode(this.#buffer, this.#encoding, start, end)
     return text.includes('\r') || text.includes('\0') ? text.replace(/\r\n?/g, '\n').replaceAll('\0', '\uFFFD') : text
   }
 }
