@@ -115,7 +115,7 @@ async function readOk({ meta, headerBlock }: SlotPage, body: Uint8Array, isCut: 
   const facts: PageFacts = {
     charset: charset.name, bytes: body.byteLength, truncated: isCut, robots: { ...html?.robots, ...tag },
     ...(charset.unknownLabel !== undefined && { unknownCharset: charset.unknownLabel }),
-    ...(contentHash && { contentHash }), ...(html && { links: count, needsJs: needsJs(html, body, isCut), ...htmlFacts(html, base, tools) }),
+    ...(contentHash && { contentHash }), ...(html && { links: count, needsJs: needsJs(html, html.links.bytes, isCut), ...htmlFacts(html, base, tools) }),
   }
   if (extractor === undefined) return { outcome: 'ok', links, refused, facts }
   const page = new LazyPage({ url: meta.url, status: meta.status, headerBlock, body, charset, facts: html, base, stages })

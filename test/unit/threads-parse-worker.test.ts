@@ -60,6 +60,11 @@ describe('a page that was read', () => {
     expect(recordOf(await parse(`<script src=/app.js></script><p>${'word '.repeat(60)}`))['needsJs']).toBeUndefined()
   })
 
+  it('needs scripts by what it holds, in UTF-16 too', async () => {
+    const shell = `<nav>${'menu '.repeat(80)}</nav><div id=root></div><script src=/app.js></script>`
+    for (const body of [Buffer.from(shell), Buffer.from(`\uFEFF${shell}`, 'utf16le')]) expect(recordOf(await parse(body))['needsJs']).toBe(true)
+  })
+
   it('has no links when it is no HTML, by its type or, without one, by its first character', async () => {
     const result = await parse('<a href=/a>', { contentType: 'text/plain; charset=utf-8' })
     expect([result.links.count, recordOf(result)['links'], recordOf(result)['charset']]).toEqual([0, undefined, 'utf-8'])

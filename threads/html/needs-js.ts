@@ -42,7 +42,7 @@ const frameworkMarks = new RegExp([
   String.raw`<app-root\b|\bng-(?:version|app)=|/config/environment["']`,
 ].join('|'))
 
-/** `bytes` is the document, `isCut` says that it goes on after them. */
+/** `bytes` is the document as it was scanned, its markup in ASCII; `isCut` says that it goes on after them. */
 export function needsJs({ textLength, scriptLength, scriptsLoaded }: ReadableFacts, bytes: Uint8Array, isCut: boolean): boolean {
   if (textLength >= TEXT_CHARS_SHELL_MAX || isCut || scriptLength + scriptsLoaded === 0) return false
   const isBare = textLength < TEXT_CHARS_FEW
