@@ -49,6 +49,12 @@ describe('readHtml', () => {
     expect(facts).toMatchObject({ textLength: 4, scriptLength: 6, scriptsLoaded: 1 })
   })
 
+  it('counts data in a script element as no script', () => {
+    const data = ['application/ld+json', 'application/json', 'text/template', 'importmap'].map((type) => `<script type="${type}">{"data": true}</script>`).join('')
+    expect(read(`<p>one</p>${data}`)).toMatchObject({ textLength: 3, scriptLength: 0, scriptsLoaded: 0 })
+    expect(read(`${data}<script>1</script><script type="">2</script><script type=" Text/JavaScript ">3</script><script type=module>4</script>`).scriptLength).toBe(4)
+  })
+
   it('counts no style, script or title of SVG as text, nor notes it for a fingerprint', () => {
     const facts = readHtml(bytes('<p>one<svg><style>.a{fill:red}</style><title>Icon</title><script>go()</script><text>two</text></svg>'), { wantsText: true })
     expect(facts.textLength).toBe('onetwo'.length)

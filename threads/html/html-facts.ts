@@ -44,7 +44,7 @@ export interface HtmlFacts {
    * Asia counts as two.
    */
   readonly textLength: number
-  /** Bytes of scripts in the document. */
+  /** Bytes of scripts in the document that run; data in a script element is none. */
   readonly scriptLength: number
   /** Scripts that are loaded from elsewhere. */
   readonly scriptsLoaded: number

@@ -15,7 +15,7 @@
 export interface ReadableFacts {
   /** Characters of text, see HtmlFacts. */
   readonly textLength: number
-  /** Bytes of scripts in the document. */
+  /** Bytes of scripts in the document that run; data in a script element is none. */
   readonly scriptLength: number
   /** Scripts that are loaded from elsewhere. */
   readonly scriptsLoaded: number

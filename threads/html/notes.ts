@@ -28,6 +28,12 @@ const WORDS_KEPT_MAX = 1 << 18
 /** Meta elements with robots directives that are read. A page has one or two. */
 const ROBOTS_METAS_MAX = 16
 
+/** Types of a script that runs: "JavaScript MIME type" of the MIME Sniffing Standard, without numbered ones, and modules. */
+const runningTypes = [
+  '', 'module', 'text/javascript', 'application/javascript', 'application/x-javascript', 'text/ecmascript', 'application/ecmascript', 'text/x-javascript', 'text/jscript',
+  'text/livescript', 'text/x-ecmascript', 'application/x-ecmascript',
+]
+
 export class Notes {
   linkCount = 0
   textCount = 0
@@ -190,6 +196,13 @@ export class Notes {
     if (!this.#attributes.has(attribute.src)) return
     this.scriptsLoaded += 1
     this.#link(kind.script, attribute.src)
+  }
+
+  /** The content of the script in hand. Data in a script element (JSON-LD, settings, templates) runs nowhere. */
+  scriptContent(contentBytes: number): void {
+    const attributes = this.#attributes
+    const runs = !attributes.has(attribute.type) || runningTypes.some((type) => attributes.isTrimmed(attribute.type, type))
+    if (runs) this.scriptLength += contentBytes
   }
 
   #form(): void {

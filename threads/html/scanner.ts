@@ -310,7 +310,7 @@ export class HtmlScanner {
     if ((answer & came.plaintext) !== 0) return end
     const close = (answer & came.script) !== 0 ? this.#scriptEnd(from) : this.#closingTag(from, name)
     if ((answer & came.exists) !== 0) {
-      if (name === tag.script) this.notes.scriptLength += close - from
+      if (name === tag.script) this.notes.scriptContent(close - from)
       else if (name === tag.title) this.notes.fact(facts.title, from, close)
     }
     if (close === end) return end
