@@ -1,6 +1,6 @@
 /**
- * A document as node-html-parser's tree: what an extractor gets as `page.document`, and what readHtml walks until the
- * byte scanner takes over. The only importer of that package. Runs in a parse worker.
+ * A document as node-html-parser's tree: what an extractor gets as `page.document`, and what `profile parse` compares the
+ * scanner with. The only importer of that package. Runs in a parse worker.
  *
  * Two of its costs are quadratic, and both are avoided here (measured on 200 KB of each):
  *   unclosed elements are moved about after parsing: <div> 10 s, <b>x over 12 s; with parseNoneClosedTags 0.13 s;
@@ -59,9 +59,4 @@ export function walkDocument(root: HtmlDocument, visitor: DocumentVisitor): void
     if (name !== '') visitor.element(name, (attribute) => element.getAttribute(attribute))
     for (let index = element.childNodes.length - 1; index >= 0; index -= 1) stack.push(element.childNodes[index]!)
   }
-}
-
-/** Character references in a text are replaced. */
-export function textOfTitle(raw: string): string {
-  return parse(`<p>${raw.replaceAll('<', '&lt;')}</p>`).text
 }

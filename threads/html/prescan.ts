@@ -46,7 +46,7 @@ export function shownLabel(label: string): string {
 }
 
 /** HTML Standard, "algorithm for extracting a character encoding from a meta element", up to the label. */
-export function charsetInContent(content: string): string | undefined {
+function charsetInContent(content: string): string | undefined {
   const lower = content.toLowerCase()
   for (let found = lower.indexOf('charset'); found !== -1; found = lower.indexOf('charset', found + 7)) {
     let at = found + 7
