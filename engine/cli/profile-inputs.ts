@@ -135,9 +135,15 @@ function entriesOf(folder: string, list: InputList): readonly fs.Dirent[] {
   }
 }
 
+/** Throws for what has no end or no size: opening a named pipe waits until somebody writes, and none can be read twice. */
+function refuseOther(file: string): void {
+  if (!fs.statSync(file).isFile()) throw new Error('it is no regular file')
+}
+
 async function addFile(file: string, list: InputList, { maxBodyBytes }: InputOptions): Promise<void> {
   let bytes: Uint8Array
   try {
+    refuseOther(file)
     bytes = firstBytes(file, maxBodyBytes + 1)
   } catch (error) {
     return list.skip(file, (error as Error).message)
@@ -168,6 +174,7 @@ function firstBytes(file: string, bytesMax: number): Uint8Array {
 
 async function addWarc(file: string, list: InputList, { maxBodyBytes }: InputOptions): Promise<void> {
   try {
+    refuseOther(file)
     for await (const { url, contentEncoding, ...page } of warcPages(file, maxBodyBytes)) {
       if (list.isFull) {
         list.leftOut += 1

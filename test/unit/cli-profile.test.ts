@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import * as crypto from 'node:crypto'
 import fs from 'node:fs'
 import os from 'node:os'
@@ -35,6 +36,12 @@ async function read(paths: readonly string[], options: { maxBodyBytes?: number; 
 
 function textsOf({ pages }: ProfileInputs): string[] {
   return pages.map(({ decoded }) => Buffer.from(decoded).toString())
+}
+
+async function profile(...args: string[]): Promise<{ code: number | null; stdout: string; stderr: string }> {
+  const running = sluice(['profile', 'parse', ...args])
+  const { code } = await running.ended
+  return { code, ...running.output }
 }
 
 describe('inputs of a profile', () => {
@@ -77,6 +84,18 @@ describe('inputs of a profile', () => {
     expect(textsOf(inputs)).toEqual([htmlOf('a')])
     expect(inputs.skipped).toBe(3)
     expect(inputs.warnings.map((text) => path.basename(text.split(':')[0]!))).toEqual(['broken.html.gz', 'empty.html', 'junk.html.br'])
+  })
+
+  it('that are pipes, devices or links to folders are skipped for what they are, and nobody waits for a writer', async () => {
+    put('a.html', htmlOf('a'))
+    execFileSync('mkfifo', [path.join(dir, 'pipe.html'), path.join(dir, 'pipe.warc')])
+    fs.symlinkSync(dir, path.join(dir, 'folder.html'))
+    fs.symlinkSync('/dev/null', path.join(dir, 'null.html'))
+    // In a process of its own: opening a pipe stops the thread that does it.
+    const { code, stdout, stderr } = await profile(dir, '--seconds', '1', '--no-compare', '--json')
+    expect(code).toBe(0)
+    expect(JSON.parse(stdout)).toMatchObject({ files: 1, skipped: 4 })
+    expect(stderr.match(/it is no regular file/g)).toHaveLength(4)
   })
 
   it('beyond the cap are left out unread, and counted', async () => {
@@ -207,12 +226,6 @@ describe('the four parsers', () => {
 })
 
 describe('sluice profile parse', () => {
-  async function profile(...args: string[]): Promise<{ code: number | null; stdout: string; stderr: string }> {
-    const running = sluice(['profile', 'parse', ...args])
-    const { code } = await running.ended
-    return { code, ...running.output }
-  }
-
   it('answers one object: what was read, rates, every stage, waits and the comparison', async () => {
     for (let index = 0; index < 5; index += 1) put(`${index}.html.gz`, zlib.gzipSync(htmlOf(String(index)) + '<p>text <a href=x>y</a>'.repeat(100)))
     put('broken.html.gz', 'x')
