@@ -6,6 +6,8 @@
  * Invariant: what is measured begins and ends with an empty ring; of the warm-up nothing is counted.
  */
 import { systemClock } from '../core/clock.ts'
+import { SluiceError } from '../core/errors.ts'
+import { limits } from '../core/limits.ts'
 import type { FetchedPage } from '../core/types.ts'
 import { ParsePool } from '../../threads/parse-pool.ts'
 import { StageTimes } from '../../threads/stage-times.ts'
@@ -42,8 +44,13 @@ export interface PassResult {
 /** Before it is measured, code must have been compiled for these pages and not for others. */
 const WARM_UP_MS = 1_000
 const WARM_UP_PAGES_MAX = 400
+/**
+ * So many may die of one page, which is a fact about that page. With more, the figures are those of workers that begin
+ * anew, and an extractor that loops would keep its user for ten seconds a page, hours in all.
+ */
+const WORKERS_LOST_MAX = limits.parseTriesMax
 
-/** Throws `extractor_unloadable`. */
+/** Throws `extractor_unloadable`, and `internal` when more workers are lost than `WORKERS_LOST_MAX`. */
 export async function profilePool(inputs: readonly ProfileInput[], options: PoolProfileOptions): Promise<PoolProfile> {
   const { threads, maxBodyBytes, userAgent, extractor, execArgv, seconds } = options
   const times = StageTimes.create()
@@ -70,7 +77,11 @@ function pass(pool: ParsePool, inputs: readonly ProfileInput[], { pagesMin, ms }
   const failures: Record<string, number> = {}
   let [filled, collected] = [0, 0]
   const isOver = (): boolean => filled >= pagesMin && performance.now() - startMs >= ms
-  return new Promise((resolve) => {
+  return new Promise((resolve, reject) => {
+    pool.onWorkerLost = ({ code }) => {
+      const lost = pool.stats().workersLost
+      if (lost > WORKERS_LOST_MAX) reject(new SluiceError('internal', `${lost} workers were lost, the last one by ${code}`))
+    }
     pool.onProgress = () => {
       for (let pages = pool.collect(64); pages.length > 0; pages = pool.collect(64)) {
         collected += pages.length

@@ -266,6 +266,13 @@ describe('sluice profile parse', () => {
     expect(await profile(dir, '--seconds', '1', '--no-compare', '--extract', module)).toMatchObject({ code: 1, stdout: '', stderr: expect.stringMatching(/extractor_failed/) })
   })
 
+  it('gives up when more workers are lost than one page may cost, and does not try all pages in the ring', async () => {
+    put('a.html', htmlOf('a'))
+    const module = put('extract.mjs', 'export default () => process.exit(1)')
+    expect(await profile(dir, '--seconds', '1', '--no-compare', '--threads', '1', '--extract', module))
+      .toMatchObject({ code: 1, stdout: '', stderr: expect.stringMatching(/^sluice: internal: 3 workers were lost, the last one by parse_crashed[^\n]*\n$/) })
+  })
+
   it('writes a CPU profile of the main thread and one of each worker, and names them', async () => {
     put('a.html', htmlOf('a'))
     const profiles = path.join(dir, 'profiles')
