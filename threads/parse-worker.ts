@@ -57,7 +57,7 @@ function isRedirect(meta: PageMeta): boolean {
 }
 
 /** HTML by its type; without a type, by its first character. */
-function isHtml(meta: PageMeta, body: Uint8Array): boolean {
+export function isHtml(meta: PageMeta, body: Uint8Array): boolean {
   const type = meta.contentType?.split(';', 1)[0]!.trim().toLowerCase() ?? ''
   if (type !== '') return type === 'text/html' || type === 'application/xhtml+xml'
   return /^(?:\u00EF\u00BB\u00BF)?\s*</.test(Buffer.from(body.buffer, body.byteOffset, Math.min(256, body.byteLength)).toString('latin1'))

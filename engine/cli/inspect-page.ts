@@ -7,17 +7,21 @@ import { SluiceError } from '../core/errors.ts'
 import type { PageMeta, PageRecord } from '../core/types.ts'
 import { fetchUrl, makeBase } from '../core/fetch-url.ts'
 import { resolveLinks } from '../../threads/extractor.ts'
+import { charsetOf } from '../../threads/html/charset.ts'
 import { baseOf, LinkCollector } from '../../threads/html/links.ts'
 import { readHtml } from '../../threads/html/read-html.ts'
 import { Inflater } from '../../threads/inflate.ts'
-import { parsePage } from '../../threads/parse-worker.ts'
+import { isHtml, parsePage } from '../../threads/parse-worker.ts'
 import type { Answer } from './batch.ts'
 
 /** A document and what is known of it from outside. */
 export interface InspectedDocument {
   readonly bytes: Uint8Array
   readonly base: string
-  readonly contentType: string
+  /** Absent: a server said nothing. */
+  readonly contentType: string | undefined
+  /** The bytes are the beginning of a longer document. */
+  readonly isCut: boolean
 }
 
 /** Stands in for the address of a file, so that relative links can be shown; RFC 6761 keeps the name free. */
@@ -33,7 +37,7 @@ export function documentOf({ file, html, base64, base, contentType }: Answer): I
   const bytes = typeof file === 'string' ? readFile(file) : Buffer.from(given[0], typeof html === 'string' ? 'utf8' : 'base64')
   // A text in JSON is Unicode already, whatever its own meta element says.
   const typeDefault = typeof html === 'string' ? 'text/html; charset=utf-8' : 'text/html'
-  return { bytes, base: checkedBase(base as string | undefined), contentType: (contentType as string | undefined) ?? typeDefault }
+  return { bytes, base: checkedBase(base as string | undefined), contentType: (contentType as string | undefined) || typeDefault, isCut: false }
 }
 
 export function checkedBase(base: string | undefined): string {
@@ -52,15 +56,19 @@ function readFile(file: string): Uint8Array {
 
 /** The shape of INTERFACE.md. */
 export async function inspectDocument(document: InspectedDocument): Promise<Answer> {
-  const facts = readHtml(document.bytes, { contentType: document.contentType })
+  const meta = metaOf(document)
+  // In what is no HTML a crawl looks for nothing: then an empty document is read, under the charset of the whole.
+  const isDocument = isHtml(meta, document.bytes)
+  const charset = charsetOf(document.bytes, { contentType: meta.contentType, isHtml: isDocument, isCut: document.isCut })
+  const facts = readHtml(isDocument ? document.bytes : new Uint8Array(0), { charset })
   const base = baseOf(document.base, facts.base)
   // Before the document is read once more, for its record.
-  const links = resolveLinks(facts.links, base, facts.charset.name)
+  const links = resolveLinks(facts.links, base, charset.name)
   const counts: Record<string, number> = {}
   for (const { element } of links) counts[element] = (counts[element] ?? 0) + 1
-  const { charset, refresh } = facts
+  const { refresh } = facts
   const refreshTo = refresh === undefined ? undefined : fetchUrl(refresh.url, makeBase(base))
-  const record = await recordOf(document)
+  const record = await recordOf(document, meta)
   return {
     charset: charset.name, charsetFrom: charset.from, ...(charset.unknownLabel !== undefined && { unknownCharset: charset.unknownLabel }),
     ...(record.title !== undefined && { title: record.title }), ...(record.lang !== undefined && { lang: record.lang }),
@@ -70,9 +78,16 @@ export async function inspectDocument(document: InspectedDocument): Promise<Answ
   }
 }
 
+/** What a crawl would know of the document beside its bytes. */
+function metaOf({ base, contentType, isCut }: InspectedDocument): PageMeta {
+  return {
+    url: base, depth: 0, attempts: 1, status: 200, statusText: 'OK', fetchedAtMs: 0, ...(contentType !== undefined && { contentType }),
+    timings: {}, truncated: isCut, followLinks: true,
+  }
+}
+
 /** The page record that a crawl would write. */
-async function recordOf({ bytes, base, contentType }: InspectedDocument): Promise<PageRecord> {
-  const meta: PageMeta = { url: base, depth: 0, attempts: 1, status: 200, statusText: 'OK', fetchedAtMs: 0, contentType, timings: {}, truncated: false, followLinks: true }
+async function recordOf({ bytes }: InspectedDocument, meta: PageMeta): Promise<PageRecord> {
   const collector = new LinkCollector({ include: [], exclude: [] })
   const { line } = await parsePage(
     { meta, headerBlock: new Uint8Array(0), body: bytes, redirects: 0 },

@@ -61,7 +61,7 @@ async function inspectFetched(url: string, { base, contentType, json, network }:
     return 1
   }
   const { document } = result
-  const answer = await inspectDocument({ bytes: document.bytes, base: checkedBase(base ?? url), contentType: contentType ?? document.contentType ?? 'text/html' })
+  const answer = await inspectDocument({ bytes: document.bytes, base: checkedBase(base ?? url), contentType: contentType ?? document.contentType, isCut: document.isCut })
   await write({ url, status: document.status, ...(document.location !== undefined && { location: document.location }), ...answer }, json)
   return 0
 }

@@ -65,6 +65,23 @@ describe('inspect page', () => {
     expect(await inspectDocument(documentOf({ base64: bytes.toString('base64'), contentType: 'text/html; charset=koi8-r' }))).toMatchObject({ charset: 'koi8-r', charsetFrom: 'header' })
   })
 
+  it('reads the charset of a document that was cut within a character as a crawl does', async () => {
+    const bytes = Buffer.from('<title>\u00e9')
+    const document = { bytes: Buffer.concat([bytes, Buffer.from([0xc3])]), base: 'https://a.test/', contentType: 'text/html' }
+    expect(await inspectDocument({ ...document, isCut: true })).toMatchObject({ charset: 'utf-8' })
+    expect(await inspectDocument({ ...document, isCut: false })).toMatchObject({ charset: 'windows-1252' })
+  })
+
+  it.each(['text/plain', 'application/json; charset=utf-8'])('finds nothing in a document of type %s, since a crawl reads only HTML', async (contentType) => {
+    expect(await inspectDocument(documentOf({ html: '<title>t</title><a href=x>x</a>', contentType }))).toMatchObject({ links: [], counts: {}, text: 0 })
+  })
+
+  it('tells by its first character whether a document without a type is HTML, as a crawl does', async () => {
+    const document = { base: 'https://a.test/', contentType: undefined, isCut: false }
+    expect(await inspectDocument({ ...document, bytes: Buffer.from(' <a href=x>') })).toMatchObject({ counts: { a: 1 } })
+    expect(await inspectDocument({ ...document, bytes: Buffer.from('x <a href=x>') })).toMatchObject({ counts: {} })
+  })
+
   it('reads a file, and says which one it cannot', async () => {
     const file = path.join(dir, 'page.html')
     fs.writeFileSync(file, html)
