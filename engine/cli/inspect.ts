@@ -6,7 +6,7 @@ import { once } from 'node:events'
 import type { Readable } from 'node:stream'
 import { SluiceError } from '../core/errors.ts'
 import { fetchUrl } from '../core/fetch-url.ts'
-import type { CrawlOptionsGiven } from '../core/options.ts'
+import { resolveCrawlOptions, type CrawlOptionsGiven } from '../core/options.ts'
 import { answerLines, writeOut, type Answer } from './batch.ts'
 import { fetchDocument } from './fetch-document.ts'
 import { checkedBase, documentOf, inspectDocument } from './inspect-page.ts'
@@ -31,6 +31,8 @@ export async function runInspectUrl(url: string | undefined, options: InspectOpt
   if (options.batch) return answerBatch(inspectUrl)
   if (url === undefined) throw new SluiceError('usage', 'URL: expected a URL, given nothing')
   const { base, dedupe } = options
+  // Throws for rules that are none: in a batch these are the answer, here they are a wrong option.
+  if (dedupe !== undefined) resolveCrawlOptions({ dedupe } as CrawlOptionsGiven)
   const answer = inspectUrl({ url, ...(base !== undefined && { base }), ...(dedupe !== undefined && { dedupe }) })
   if (options.json) await writeOut(`${JSON.stringify(answer)}\n`)
   if (answer['error'] === undefined) {

@@ -39,6 +39,7 @@ const usage: readonly (readonly [string, readonly string[], RegExp])[] = [
   ['a host to exclude that is none', ['exclude', 'a b'], /^usage: HOST: expected a host name such as example.com, given "a b"$/],
   ['an export format of a later step', ['export', '--format', 'parquet'], /^bad_option: --format: .*\(jsonl, csv\), given "parquet"$/],
   ['a URL to inspect that is none', ['inspect', 'url', 'mailto:a@b.test'], /^bad_url: not an http or https URL/],
+  ['rules of a key that are none', ['inspect', 'url', 'http://a.test/', '--dedupe', 'all'], /^bad_option: --dedupe: expected one or more of the choices/],
   ['nothing to inspect', ['inspect', 'page'], /^usage: FILE\|URL: expected a file, a URL, or -/],
   ['a document that is not there', ['inspect', 'page', `${dir}/none.html`], /^file_unreadable: FILE: expected a document.*ENOENT/],
   ['a base that is none', ['inspect', 'page', '-', '--base', 'nowhere'], /^bad_option: --base: expected an http or https URL, given "nowhere"$/],
