@@ -46,9 +46,9 @@ export interface ProfileReport {
   readonly failures: Readonly<Record<string, number>>
   readonly workersLost: number
   readonly comparison: readonly ParserFigures[]
-  /** What was compared: a sample of the pages, and how often each parser read it. */
   /** The scanner, with a string for each link. */
   readonly scannerWithStrings?: Figures
+  /** What was compared: a sample of the pages, and how often each parser read it. */
   readonly comparisonOf?: { readonly pages: number; readonly bytes: number; readonly rounds: number }
   readonly cpuProfiles?: readonly string[]
 }
