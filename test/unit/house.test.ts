@@ -11,12 +11,19 @@ const { dependencies } = JSON.parse(readFileSync(new URL('../../package.json', i
 
 /** Files that import a package, other than for its types alone. */
 function importersOf(name: string): string[] {
-  const statement = new RegExp(`^import (?!type )[^;]*?from '${name}(?:/[^']*)?'|^import '${name}'|import\\('${name}'\\)`, 'm')
+  const module = `(['"])${name}(?:/[^'"]*)?`
+  const statement = new RegExp(`^(?:import|export) (?!type )[^;]*?from ${module}\\1|^import ${module}\\2|(?:import|require|resolve)\\(${module}\\3`, 'm')
   return sources.filter((file) => statement.test(readFileSync(`${root}/${file}`, 'utf8')))
 }
 
 it.each(Object.keys(dependencies))('%s is imported by one file, which is where it would be replaced', (name) => {
   expect(importersOf(name)).toHaveLength(1)
+})
+
+it('every module begins with a comment that says what it is, and leaves nothing for later', () => {
+  const texts = sources.map((file) => ({ file, text: readFileSync(`${root}/${file}`, 'utf8') }))
+  expect(texts.filter(({ text }) => !/^(?:#!.*\n)?\/\*\*/.test(text)).map(({ file }) => file)).toEqual([])
+  expect(texts.filter(({ text }) => /\b(?:TODO|FIXME)\b/.test(text)).map(({ file }) => file)).toEqual([])
 })
 
 it('the top level holds the folders of the house and what tools force there, and nothing else', () => {
