@@ -311,11 +311,18 @@ export function differenceOfBytes(read: Reader, bytes: Uint8Array): string | und
  * The differences that are known and left. To be asked of a shortened text, where nothing else is wrong.
  * - The scanner keeps no list of active formatting elements, so it does not see what text in an integration point opens
  *   again: an end tag or a CDATA section behind it means something else to parse5 then
- *   (`<math><mi><p><i></p>a<![CDATA[><area href=x>`, `<svg><desc><b><nobr></b></desc><desc>a</desc><area href=x>`).
+ *   (`<svg><desc><b><nobr></b></desc><desc>a</desc><area href=x>`).
+ * - Nor does it see that the end of a formatting element, or the next <a> or <nobr>, closes the elements within it that are
+ *   not special. Where SVG or MathML follows, the late end tag of such an element ends it for the scanner and not for parse5
+ *   (`<b><span></b><svg></span><iframe src=x>`).
  */
 export function isKnownDifference(text: string): boolean {
-  return /<(?:svg|math)(?=[\s/>])[^]*<(?:a|b|big|code|em|font|i|nobr|s|small|strike|strong|tt|u)(?=[\s/>])/i.test(text)
+  return formattingInForeign.test(text) || closedByFormatting.test(text)
 }
+
+const formattingNames = 'a|b|big|code|em|font|i|nobr|s|small|strike|strong|tt|u'
+const formattingInForeign = new RegExp(String.raw`<(?:svg|math)(?=[\s/>])[^]*<(?:${formattingNames})(?=[\s/>])`, 'i')
+const closedByFormatting = new RegExp(String.raw`<(${formattingNames})(?=[\s/>])[^]*<([a-z][^\s/>]*)[^]*</?\1(?=[\s/>])[^]*<(?:svg|math)(?=[\s/>])[^]*</\2(?=[\s/>])`, 'i')
 
 /** The shortest text found by leaving out pieces for which a test still fails: what is shown of a failure. Tries at most 3,000. */
 export function shrink(text: string, fails: (text: string) => boolean): string {
