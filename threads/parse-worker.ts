@@ -101,7 +101,7 @@ async function readOk({ meta, headerBlock }: SlotPage, body: Uint8Array, isCut: 
   const isDocument = isHtml(meta, body)
   const charset = charsetOf(body, { contentType: meta.contentType, isHtml: isDocument, isCut })
   stages?.mark('sniff')
-  const html = isDocument ? readHtml(body, { charset, linkElements: tools.linkElements, wantsText: tools.simHasher !== undefined }) : undefined
+  const html = isDocument ? readHtml(body, { charset, contentType: meta.contentType, linkElements: tools.linkElements, wantsText: tools.simHasher !== undefined }) : undefined
   stages?.mark('scan')
   const base = baseOf(meta.url, html?.base)
   const isForeignBase = originOf(base) !== originOf(meta.url)

@@ -12,7 +12,7 @@ const { dependencies } = JSON.parse(readFileSync(new URL('../../package.json', i
 /** Files that import a package, other than for its types alone. */
 function importersOf(name: string): string[] {
   const module = `(['"])${name}(?:/[^'"]*)?`
-  const statement = new RegExp(`^(?:import|export) (?!type )[^;]*?from ${module}\\1|^import ${module}\\2|(?:import|require|resolve)\\(${module}\\3`, 'm')
+  const statement = new RegExp(`^(?:import|export) (?!type )[^;]*?from ${module}\\1|^import ${module}\\2|(?:import|require|resolve|createRequire\\(import\\.meta\\.url\\))\\(${module}\\3`, 'm')
   return sources.filter((file) => statement.test(readFileSync(`${root}/${file}`, 'utf8')))
 }
 

@@ -26,6 +26,12 @@ describe('readHtml', () => {
     expect(hrefs('<!-- <a href=1> --><script>"<a href=2>"</script><style><a href=3></style><template><a href=4>x</a></template><noscript><a href=5>x</a></noscript>')).toEqual(['5'])
   })
 
+  it('takes an empty element of XHTML for empty when the document came as that', () => {
+    const document = bytes('<html><head><title/><script src="a.js"/></head><body><a href="1">x</a><iframe src="2"/><a href="3">y</a></body></html>')
+    const found = (contentType: string): string[] => plainFacts(readHtml(document, { contentType })).links.map(({ href }) => href)
+    expect([found('application/xhtml+xml; charset=utf-8'), found('text/html')]).toEqual([['1', '2', '3'], []])
+  })
+
   it('ends a script at its end tag, whatever the case of either', () => {
     expect(hrefs('<SCRIPT>1</script><a href=1>x</a><script>2</SCRIPT><a href=2>x</a><Style>3</style><a href=3>x</a>')).toEqual(['1', '2', '3'])
   })

@@ -6,8 +6,19 @@
  *   unclosed elements are moved about after parsing: <div> 10 s, <b>x over 12 s; with parseNoneClosedTags 0.13 s;
  *   each `<!--` without an end searches to the end of the text: 4.2 s; the text is cut at the first of them, as the
  *   HTML standard would read it, once there are many (a few may stand in scripts, where they mean nothing).
+ *
+ * The package is loaded when a document is first asked for: it takes 50 ms of a worker's start, and most crawls never ask.
  */
-import { NodeType, parse, type HTMLElement } from 'node-html-parser'
+import { createRequire } from 'node:module'
+import type { HTMLElement } from 'node-html-parser'
+
+type Package = typeof import('node-html-parser')
+
+let loaded: Package | undefined
+
+function load(): Package {
+  return (loaded ??= createRequire(import.meta.url)('node-html-parser') as Package)
+}
 
 export type HtmlDocument = HTMLElement
 
@@ -33,7 +44,7 @@ function lowerRawText(text: string): string {
 
 export function parseDocument(text: string): HtmlDocument {
   const bounded = lowerRawText(cutUnended(cutUnended(text, '<!--', '-->'), '<![CDATA[', ']]>'))
-  return parse(bounded, { parseNoneClosedTags: true, blockTextElements: { script: true, style: true } })
+  return load().parse(bounded, { parseNoneClosedTags: true, blockTextElements: { script: true, style: true } })
 }
 
 /** What a walk reports, in document order. */
@@ -45,6 +56,7 @@ export interface DocumentVisitor {
 
 /** Walks a tree without recursion (a page may nest 50,000 deep), leaving out what stands in template elements. */
 export function walkDocument(root: HtmlDocument, visitor: DocumentVisitor): void {
+  const { NodeType } = load()
   const stack: HtmlDocument['childNodes'] = [root]
   for (let node = stack.pop(); node !== undefined; node = stack.pop()) {
     if (node.nodeType === NodeType.TEXT_NODE) {

@@ -14,6 +14,7 @@ import { HtmlScanner } from './scanner.ts'
 import { Values } from './values.ts'
 
 export interface ReadHtmlOptions {
+  /** Its Content-Type header: for the charset, unless that is known, and because XHTML has empty elements. */
   readonly contentType?: string | undefined
   /** The bytes are the prefix of a longer document. */
   readonly isCut?: boolean
@@ -25,6 +26,8 @@ export interface ReadHtmlOptions {
   readonly wantsText?: boolean
 }
 
+/** All else is read by the rules of HTML, whatever it is called. */
+const XHTML = /^\s*application\/xhtml\+xml\s*(?:;|$)/i
 const META = linkElements.indexOf('meta')
 const scanner = new HtmlScanner()
 
@@ -109,6 +112,7 @@ export function readHtml(bytes: Uint8Array, options: ReadHtmlOptions = {}): Html
   const encoding = isAsciiCompatible(charset.name) ? charset.name : 'utf-8'
   const notes = scanner.scan(body, {
     linkElements: wanted.includes('meta') ? wanted : [...wanted, 'meta'], wantsText: options.wantsText === true, isLegacy: encoding !== 'utf-8',
+    isXml: XHTML.test(options.contentType ?? ''),
   })
   const values = new Values(body, encoding)
   const refresh = keepRefresh(notes, values, wanted.includes('meta'))

@@ -27,6 +27,8 @@ const { came, TEXT_CONTENT } = kinds
 export interface ScanOptions {
   /** Which elements' addresses are noted as links; default: those of pages. */
   readonly linkElements?: readonly LinkElement[] | undefined
+  /** A document of XML: an element that ends in `/>` has no content. */
+  readonly isXml?: boolean
   /** Note where text lies that is shown, for a fingerprint of it. */
   readonly wantsText?: boolean
   /** The document is in a legacy encoding: each of its bytes counts as a character of text. */
@@ -50,6 +52,7 @@ export class HtmlScanner {
   readonly #attributes = new Attributes(this.#document)
   readonly #tree = new Tree()
   #wantsText = false
+  #isXml = false
   /** All bits where bytes 0x80 to 0xbf are counted. */
   #countsAll = 0
   /** Bits of elements whose attributes are read. */
@@ -76,6 +79,7 @@ export class HtmlScanner {
   scan(bytes: Uint8Array, options: ScanOptions = {}): Notes {
     this.#document.open(bytes)
     this.#wantsText = options.wantsText === true
+    this.#isXml = options.isXml === true
     this.#countsAll = options.isLegacy === true ? -1 : 0
     const kinds = kindsOf(options.linkElements)
     this.#readBits = (kinds & ASKED_KINDS) === 0 ? is.read : is.read | is.readIfAsked
@@ -258,8 +262,8 @@ export class HtmlScanner {
       attributes.none()
       p += 1
     } else {
-      // In foreign content a slash at the end of a tag counts.
-      p = isRead || this.#tree.isForeign ? attributes.read(p, isRead) : attributes.skip(p)
+      // In XML and in foreign content a slash at the end of a tag counts.
+      p = isRead || this.#isXml || this.#tree.isForeign ? attributes.read(p, isRead) : attributes.skip(p)
     }
     // A tag that the end of the document cuts off is none.
     if (p > end) return end
@@ -268,7 +272,8 @@ export class HtmlScanner {
       if (isRead) this.notes.element(name, (answer & came.foreign) !== 0)
       else if ((bits & is.heading) !== 0) this.notes.headings += 1
     }
-    return (answer & TEXT_CONTENT) !== 0 ? this.#textContent(name, answer, p) : p
+    const isEmpty = this.#isXml && attributes.isSelfClosing
+    return (answer & TEXT_CONTENT) !== 0 && !isEmpty ? this.#textContent(name, answer, p) : p
   }
 
   /** What the tree must know of a tag's attributes. */
@@ -334,6 +339,7 @@ export class HtmlScanner {
     const limit = Math.min(end, at + 10)
     let p = at
     while (p < limit && (byteKinds[bytes[p]!]! & NAME_END) === 0) p += 1
+    this.#attributes.lookedAtAgain += p - at
     return p < limit && elementAt(bytes, at, p) === name
   }
 
