@@ -11,7 +11,7 @@ import { fetchUrl, makeBase, refusalOf } from '../engine/core/fetch-url.ts'
 import { contentHashOf } from '../engine/core/url-key.ts'
 import type { SlotPage } from './arena.ts'
 import { LazyPage, type Extractor } from './extractor.ts'
-import { charsetOf } from './html/charset.ts'
+import { settle, sniff } from './html/charset.ts'
 import type { HtmlFacts } from './html/html-facts.ts'
 import { baseOf, noRefusals, originOf, type LinkCollector, type Refusals } from './html/links.ts'
 import { needsJs } from './html/needs-js.ts'
@@ -99,9 +99,11 @@ function htmlFacts(html: HtmlFacts, base: string, tools: ParseTools): Partial<Pa
 async function readOk({ meta, headerBlock }: SlotPage, body: Uint8Array, isCut: boolean, tools: ParseTools): Promise<Reading> {
   const { collector, extractor, stages } = tools
   const isDocument = isHtml(meta, body)
-  const charset = charsetOf(body, { contentType: meta.contentType, isHtml: isDocument, isCut })
+  const sniffed = sniff(body, { contentType: meta.contentType, isHtml: isDocument })
   stages?.mark('sniff')
-  const html = isDocument ? readHtml(body, { charset, contentType: meta.contentType, linkElements: tools.linkElements, wantsText: tools.simHasher !== undefined }) : undefined
+  const wantsText = tools.simHasher !== undefined
+  const html = isDocument ? readHtml(body, { sniffed, contentType: meta.contentType, isCut, linkElements: tools.linkElements, wantsText }) : undefined
+  const charset = html?.charset ?? settle(body, sniffed, { encoding: undefined, unknownLabel: undefined }, isCut)
   stages?.mark('scan')
   const base = baseOf(meta.url, html?.base)
   const isForeignBase = originOf(base) !== originOf(meta.url)

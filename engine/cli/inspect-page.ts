@@ -59,8 +59,11 @@ export async function inspectDocument(document: InspectedDocument): Promise<Answ
   const meta = metaOf(document)
   // In what is no HTML a crawl looks for nothing: then an empty document is read, under the charset of the whole.
   const isDocument = isHtml(meta, document.bytes)
-  const charset = charsetOf(document.bytes, { contentType: meta.contentType, isHtml: isDocument, isCut: document.isCut })
-  const facts = readHtml(isDocument ? document.bytes : new Uint8Array(0), { charset, contentType: meta.contentType })
+  const { contentType } = meta
+  const facts = isDocument
+    ? readHtml(document.bytes, { contentType, isCut: document.isCut })
+    : readHtml(new Uint8Array(0), { charset: charsetOf(document.bytes, { contentType, isHtml: false, isCut: document.isCut }) })
+  const { charset } = facts
   const base = baseOf(document.base, facts.base)
   // Before the document is read once more, for its record.
   const links = resolveLinks(facts.links, base, charset.name)

@@ -9,11 +9,9 @@
  */
 import { Parser } from 'htmlparser2'
 import { parse, type DefaultTreeAdapterTypes } from 'parse5'
-import { charsetOf, decodeText, transcode } from '../../threads/html/charset.ts'
+import { charsetOf, decodeText } from '../../threads/html/charset.ts'
 import { parseDocument, walkDocument, type DocumentVisitor } from '../../threads/html/document.ts'
-import type { Notes } from '../../threads/html/notes.ts'
-import { readHtml } from '../../threads/html/read-html.ts'
-import { HtmlScanner } from '../../threads/html/scanner.ts'
+import { readHtml, scanDocument, type ScannedDocument } from '../../threads/html/read-html.ts'
 
 export const parserNames = ['scanner', 'htmlparser2', 'node-html-parser', 'parse5'] as const
 export type ParserName = (typeof parserNames)[number]
@@ -94,11 +92,9 @@ function textOf({ bytes, contentType, isCut }: ParserBody): string {
   return decodeText(bytes, charsetOf(bytes, { contentType, isHtml: true, isCut }))
 }
 
-const scanner = new HtmlScanner()
-
 /** The scanner answers places, and has no use for a string that nobody asks for. */
-function scan({ bytes, contentType, isCut }: ParserBody): Notes {
-  return scanner.scan(transcode(bytes, charsetOf(bytes, { contentType, isHtml: true, isCut })))
+function scan({ bytes, contentType, isCut }: ParserBody): ScannedDocument {
+  return scanDocument(bytes, { contentType, isCut })
 }
 
 function byScanner({ bytes, contentType, isCut }: ParserBody): DocumentFacts {

@@ -26,6 +26,21 @@ describe('readHtml', () => {
     expect(hrefs('<!-- <a href=1> --><script>"<a href=2>"</script><style><a href=3></style><template><a href=4>x</a></template><noscript><a href=5>x</a></noscript>')).toEqual(['5'])
   })
 
+  it('finds the encoding that a meta element names, however late, in what is markup, and after labels that name none', () => {
+    const charset = (...parts: string[]): string => {
+      const { name, from, unknownLabel } = readHtml(Buffer.from(`${parts.join('')}<title>\xef</title>`, 'latin1')).charset
+      return [name, from, unknownLabel].filter(Boolean).join(' ')
+    }
+    const far = '<p>x</p>'.repeat(20_000)
+    expect(charset(far, '<meta charset=windows-1251>')).toBe('windows-1251 meta')
+    expect(readHtml(Buffer.from(`${far}<meta charset=koi8-r><title>\xef</title>`, 'latin1')).title).toBe('О')
+    expect(charset(far, '<meta http-equiv=Content-Type content="text/html; charset=koi8-u">')).toBe('koi8-u meta')
+    expect(charset(far, '<!-- <meta charset=koi8-r> --><script>"<meta charset=koi8-r>"</script><template><meta charset=koi8-r></template>')).toBe('windows-1252 guess')
+    expect(charset(far, '<meta charset=nonsense><meta charset=koi8-r>')).toBe('koi8-r meta nonsense')
+    expect(charset(far, '<meta charset=utf-16>')).toBe('utf-8 meta')
+    expect(readHtml(Buffer.from(`${far}<meta charset=iso-2022-jp><a href="\x1b$B$"\x1b(B">x</a>`, 'latin1')).links.href(0)).toBe('あ')
+  })
+
   it('takes an empty element of XHTML for empty when the document came as that', () => {
     const document = bytes('<html><head><title/><script src="a.js"/></head><body><a href="1">x</a><iframe src="2"/><a href="3">y</a></body></html>')
     const found = (contentType: string): string[] => plainFacts(readHtml(document, { contentType })).links.map(({ href }) => href)

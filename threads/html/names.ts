@@ -67,7 +67,7 @@ const elements = {
 } as const satisfies Record<string, number>
 
 const attributes = [
-  'href', 'src', 'rel', 'name', 'content', 'http-equiv', 'lang', 'type', 'action', 'method', 'color', 'face', 'size', 'encoding', 'xlink:href',
+  'href', 'src', 'rel', 'name', 'content', 'http-equiv', 'lang', 'type', 'action', 'method', 'color', 'face', 'size', 'encoding', 'xlink:href', 'charset',
 ] as const
 
 type Numbered<Name extends string> = Readonly<Record<Name, number>>

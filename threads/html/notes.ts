@@ -27,6 +27,8 @@ const TEXTS_FIRST = 512
 const WORDS_KEPT_MAX = 1 << 18
 /** Meta elements with robots directives that are read. A page has one or two. */
 const ROBOTS_METAS_MAX = 16
+/** Declarations of an encoding that are looked at; the first that names one counts. */
+const CHARSETS_MAX = 4
 
 /** Types of a script that runs: "JavaScript MIME type" of the MIME Sniffing Standard, without numbered ones, and modules. */
 const runningTypes = [
@@ -38,6 +40,7 @@ export class Notes {
   linkCount = 0
   textCount = 0
   robotsCount = 0
+  charsetCount = 0
   headings = 0
   textLength = 0
   scriptLength = 0
@@ -49,6 +52,7 @@ export class Notes {
   #texts: Int32Array = new Int32Array(2 * TEXTS_FIRST)
   readonly #facts = new Int32Array(2 * factsCount)
   readonly #robots = new Int32Array(2 * ROBOTS_METAS_MAX)
+  readonly #charsets = new Int32Array(3 * CHARSETS_MAX)
   #bodyAt = 0
   #bodyLinks = 0
   #bodyScriptLength = 0
@@ -65,7 +69,7 @@ export class Notes {
     if (this.#texts.length > WORDS_KEPT_MAX) this.#texts = new Int32Array(2 * TEXTS_FIRST)
     this.#facts.fill(-1)
     this.#bodyAt = this.#bodyLinks = 0
-    this.linkCount = this.textCount = this.robotsCount = 0
+    this.linkCount = this.textCount = this.robotsCount = this.charsetCount = 0
     this.headings = this.textLength = this.scriptLength = this.scriptsLoaded = 0
   }
 
@@ -95,6 +99,12 @@ export class Notes {
 
   robotsEnd(index: number): number {
     return this.#robots[2 * index + 1]!
+  }
+
+  /** A declared encoding: where it lies, and whether that is a label or a content type. */
+  charsetAt(index: number): { readonly start: number; readonly end: number; readonly isLabel: boolean } {
+    const at = 3 * index
+    return { start: this.#charsets[at + 1]!, end: this.#charsets[at + 2]!, isLabel: this.#charsets[at] === 1 }
   }
 
   /** An element whose attributes were read. */
@@ -178,11 +188,22 @@ export class Notes {
 
   #meta(): void {
     const attributes = this.#attributes
+    if (attributes.has(attribute.charset)) this.#noteCharset(attribute.charset)
     if (!attributes.has(attribute.content)) return
+    if (!attributes.has(attribute.charset) && attributes.is(attribute['http-equiv'], 'content-type')) this.#noteCharset(attribute.content)
     if (attributes.isTrimmed(attribute['http-equiv'], 'refresh')) this.#link(kind.meta, attribute.content)
     if (attributes.isTrimmed(attribute.name, 'robots')) this.#noteRobots()
     else if (attributes.isTrimmed(attribute.name, 'description')) this.#factOf(facts.description, attribute.content)
     else if (attributes.isTrimmed(attribute.name, 'generator')) this.#factOf(facts.generator, attribute.content)
+  }
+
+  #noteCharset(from: number): void {
+    if (this.charsetCount === CHARSETS_MAX) return
+    const at = 3 * this.charsetCount
+    this.#charsets[at] = from === attribute.charset ? 1 : 0
+    this.#charsets[at + 1] = this.#attributes.start(from)
+    this.#charsets[at + 2] = this.#attributes.end(from)
+    this.charsetCount += 1
   }
 
   #noteRobots(): void {

@@ -46,7 +46,7 @@ export function shownLabel(label: string): string {
 }
 
 /** HTML Standard, "algorithm for extracting a character encoding from a meta element", up to the label. */
-function charsetInContent(content: string): string | undefined {
+export function charsetInContent(content: string): string | undefined {
   const lower = content.toLowerCase()
   for (let found = lower.indexOf('charset'); found !== -1; found = lower.indexOf('charset', found + 7)) {
     let at = found + 7
@@ -270,6 +270,17 @@ export function prescan(bytes: Uint8Array): Declaration & { readonly by?: 'meta'
   const declared = label === undefined ? undefined : encodingOfLabel(label)
   if (declared !== undefined) return { encoding: asDeclared(declared), by: 'xml', unknownLabel: scan.unknownLabel }
   return { encoding: undefined, unknownLabel: scan.unknownLabel ?? (label === undefined ? undefined : shownLabel(label)) }
+}
+
+/** What labels that meta elements gave, in their order, declare. */
+export function declarationOf(labels: readonly string[]): Declaration {
+  let unknownLabel: string | undefined
+  for (const label of labels) {
+    const encoding = encodingOfLabel(label)
+    if (encoding !== undefined) return { encoding: asDeclared(encoding), unknownLabel }
+    unknownLabel ??= shownLabel(label)
+  }
+  return { encoding: undefined, unknownLabel }
 }
 
 /** The first meta element that names an encoding, in as much of a document as is looked at. */

@@ -4,9 +4,10 @@
  * Holds the thread's one scanner: what `readHtml` answers is valid until its next call.
  */
 import { linkElements, pageLinkElements, type LinkElement } from '../../engine/core/types.ts'
-import { charsetOf, transcode, type Charset } from './charset.ts'
+import { isUtf8Text, settle, sniff, transcode, type Charset, type Sniffed } from './charset.ts'
 import { isAsciiCompatible } from './encodings.ts'
 import type { HtmlFacts, RawLinks } from './html-facts.ts'
+import { charsetInContent, declarationOf, type Declaration } from './prescan.ts'
 import { parseRefresh, type Refresh } from './refresh.ts'
 import { readDirectives } from './robots-directives.ts'
 import { facts, LINK_WORDS, type Notes } from './notes.ts'
@@ -20,6 +21,8 @@ export interface ReadHtmlOptions {
   readonly isCut?: boolean
   /** Known already. */
   readonly charset?: Charset
+  /** What `sniff` found; default: it is called. */
+  readonly sniffed?: Sniffed
   /** Which elements' addresses are links; default: those of pages. A refresh is a fact in any case. */
   readonly linkElements?: readonly LinkElement[] | undefined
   /** Note where shown text lies, see `HtmlFacts.texts`. */
@@ -105,16 +108,49 @@ function optional<Key extends string>(key: Key, value: string): { readonly [K in
   return value === '' ? {} : { [key]: value } as { readonly [K in Key]?: string }
 }
 
-export function readHtml(bytes: Uint8Array, options: ReadHtmlOptions = {}): HtmlFacts {
-  const charset = options.charset ?? charsetOf(bytes, { contentType: options.contentType, isHtml: true, isCut: options.isCut ?? false })
-  const body = transcode(bytes, charset)
-  const { linkElements: wanted = pageLinkElements } = options
-  const encoding = isAsciiCompatible(charset.name) ? charset.name : 'utf-8'
-  const notes = scanner.scan(body, {
-    linkElements: wanted.includes('meta') ? wanted : [...wanted, 'meta'], wantsText: options.wantsText === true, isLegacy: encoding !== 'utf-8',
-    isXml: XHTML.test(options.contentType ?? ''),
+/** A document that was scanned: valid until the next one is. */
+export interface ScannedDocument {
+  readonly charset: Charset
+  readonly notes: Notes
+  /** As text and values. */
+  readonly values: Values
+}
+
+function declaredIn(notes: Notes, values: Values): Declaration {
+  const labels = Array.from({ length: notes.charsetCount }, (_, index) => {
+    const { start, end, isLabel } = notes.charsetAt(index)
+    const value = values.attribute(start, end)
+    return isLabel ? value : charsetInContent(value)
   })
-  const values = new Values(body, encoding)
+  return declarationOf(labels.filter((label) => label !== undefined))
+}
+
+/**
+ * Scans a document. Where its encoding is not known before, it is scanned first, which needs no more than that ASCII is
+ * ASCII, and its own meta elements tell: looking for them apart took as long as half the scan.
+ */
+export function scanDocument(bytes: Uint8Array, options: ReadHtmlOptions = {}): ScannedDocument {
+  const { contentType, isCut = false, linkElements: wanted = pageLinkElements } = options
+  const sniffed = options.charset === undefined ? (options.sniffed ?? sniff(bytes, { contentType, isHtml: true })) : { settled: options.charset }
+  const scan = (body: Uint8Array, isLegacy: boolean): Notes => scanner.scan(body, {
+    linkElements: wanted.includes('meta') ? wanted : [...wanted, 'meta'], wantsText: options.wantsText === true, isLegacy,
+    isXml: XHTML.test(contentType ?? ''),
+  })
+  if (sniffed.settled === undefined) {
+    const notes = scan(bytes, !isUtf8Text(bytes, isCut))
+    const charset = settle(bytes, sniffed, declaredIn(notes, new Values(bytes, 'windows-1252')), isCut)
+    if (isAsciiCompatible(charset.name)) return { charset, notes, values: new Values(bytes, charset.name) }
+    return scanDocument(bytes, { ...options, charset })
+  }
+  const charset = sniffed.settled
+  const body = transcode(bytes, charset)
+  const encoding = isAsciiCompatible(charset.name) ? charset.name : 'utf-8'
+  return { charset, notes: scan(body, encoding !== 'utf-8'), values: new Values(body, encoding) }
+}
+
+export function readHtml(bytes: Uint8Array, options: ReadHtmlOptions = {}): HtmlFacts {
+  const { charset, notes, values } = scanDocument(bytes, options)
+  const { linkElements: wanted = pageLinkElements } = options
   const refresh = keepRefresh(notes, values, wanted.includes('meta'))
   const text = (fact: number, of: 'attribute' | 'text' = 'attribute'): string => {
     const start = notes.factStart(fact)
