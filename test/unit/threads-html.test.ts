@@ -41,6 +41,10 @@ describe('readHtml', () => {
     expect(readHtml(Buffer.from(`${far}<meta charset=iso-2022-jp><a href="\x1b$B$"\x1b(B">x</a>`, 'latin1')).links.href(0)).toBe('あ')
   })
 
+  it('makes no string of more than the first 64 KB of a title', () => {
+    expect(read(`<title>${'&amp;'.repeat(100_000)}</title>`).title!.length).toBe(13_108)
+  })
+
   it('takes an empty element of XHTML for empty when the document came as that', () => {
     const document = bytes('<html><head><title/><script src="a.js"/></head><body><a href="1">x</a><iframe src="2"/><a href="3">y</a></body></html>')
     const found = (contentType: string): string[] => plainFacts(readHtml(document, { contentType })).links.map(({ href }) => href)

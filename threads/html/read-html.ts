@@ -31,6 +31,8 @@ export interface ReadHtmlOptions {
 
 /** All else is read by the rules of HTML, whatever it is called. */
 const XHTML = /^\s*application\/xhtml\+xml\s*(?:;|$)/i
+/** More of a title or an address is not made a string of: the record keeps 1,024 characters of one, and 8,000 are no URL. */
+const FACT_BYTES_MAX = 64 * 1_024
 const META = linkElements.indexOf('meta')
 const scanner = new HtmlScanner()
 
@@ -154,7 +156,7 @@ export function readHtml(bytes: Uint8Array, options: ReadHtmlOptions = {}): Html
   const refresh = keepRefresh(notes, values, wanted.includes('meta'))
   const text = (fact: number, of: 'attribute' | 'text' = 'attribute'): string => {
     const start = notes.factStart(fact)
-    return start < 0 ? '' : values[of](start, notes.factEnd(fact))
+    return start < 0 ? '' : values[of](start, Math.min(notes.factEnd(fact), start + FACT_BYTES_MAX))
   }
   const robots = Array.from({ length: notes.robotsCount }, (_, index) => values.attribute(notes.robotsStart(index), notes.robotsEnd(index)))
   return {
