@@ -87,6 +87,7 @@ export function encodeQuery(href: string, encoding: string): string {
   if (isAsciiText(href, mark + 1, end)) return href
   // What a URL parser would drop is dropped before it could be escaped: controls and spaces at the end, tabs and line ends.
   if (hash === -1) while (href.charCodeAt(end - 1) <= 0x20) end -= 1
-  const query = href.slice(mark + 1, end).replaceAll(/[\t\n\r]/g, '')
+  // Half a surrogate pair is no character, and must not meet its other half when a line end between them goes.
+  const query = href.slice(mark + 1, end).replaceAll(/\p{Surrogate}/gu, REPLACEMENT).replaceAll(/[\t\n\r]/g, '')
   return href.slice(0, mark + 1) + percentEncodeAfterEncoding(encoding, query, SPECIAL_QUERY) + href.slice(hash === -1 ? href.length : hash)
 }
