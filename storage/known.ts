@@ -20,6 +20,7 @@
  * was never written is not compared. 4 MiB hold 229,376 fingerprints.
  */
 import type { Known } from '../engine/core/types.ts'
+import { wordAt } from '../engine/core/word.ts'
 
 const SET_BYTES = 128
 const SET_WORDS = SET_BYTES / 4
@@ -27,10 +28,6 @@ const WAYS = 7
 const ENTRIES_AT = 4
 
 export const KNOWN_BYTES = 4 * 1024 * 1024
-
-function word(fingerprint: Uint8Array, at: number): number {
-  return fingerprint[at]! | (fingerprint[at + 1]! << 8) | (fingerprint[at + 2]! << 16) | (fingerprint[at + 3]! << 24)
-}
 
 export class KnownTable implements Known {
   /** What a worker is handed. */
@@ -57,7 +54,7 @@ export class KnownTable implements Known {
 
   has(fingerprint: Uint8Array): boolean {
     const words = this.#words
-    const first = word(fingerprint, 0)
+    const first = wordAt(fingerprint, 0)
     const set = (first & this.#setMask) * SET_WORDS
     // Pairs with the two stores of `add`: even says that no entry of the set was half written at this moment.
     const before = Atomics.load(words, set)
@@ -66,9 +63,9 @@ export class KnownTable implements Known {
       const entry = set + ENTRIES_AT + way * 4
       // Loads of an entry that the main thread may be replacing; the last line tells whether it was.
       if (Atomics.load(words, entry) !== first) continue
-      if (Atomics.load(words, entry + 1) !== word(fingerprint, 4)) continue
-      if (Atomics.load(words, entry + 2) !== word(fingerprint, 8)) continue
-      if (Atomics.load(words, entry + 3) !== word(fingerprint, 12)) continue
+      if (Atomics.load(words, entry + 1) !== wordAt(fingerprint, 4)) continue
+      if (Atomics.load(words, entry + 2) !== wordAt(fingerprint, 8)) continue
+      if (Atomics.load(words, entry + 3) !== wordAt(fingerprint, 12)) continue
       // The same value again: the main thread began no change of this set while the four words were read.
       return Atomics.load(words, set) === before
     }
@@ -79,14 +76,14 @@ export class KnownTable implements Known {
   add(fingerprint: Uint8Array): void {
     if (this.has(fingerprint)) return
     const words = this.#words
-    const set = (word(fingerprint, 0) & this.#setMask) * SET_WORDS
+    const set = (wordAt(fingerprint, 0) & this.#setMask) * SET_WORDS
     // The only writer reads its own last store.
     const changes = Atomics.load(words, set)
     const entry = set + ENTRIES_AT + ((changes >>> 1) % WAYS) * 4
     // Odd tells every reader that an entry of this set is being replaced.
     Atomics.store(words, set, changes + 1)
     // The entry's words become visible between the two stores of `changes`.
-    for (let at = 0; at < 4; at += 1) Atomics.store(words, entry + at, word(fingerprint, at * 4))
+    for (let at = 0; at < 4; at += 1) Atomics.store(words, entry + at, wordAt(fingerprint, at * 4))
     // Even again publishes the whole entry to the readers.
     Atomics.store(words, set, nextChanges(changes))
   }

@@ -18,6 +18,7 @@
  * grows in place needs no such care. 1 MiB holds 81,920 paths.
  */
 import type { QueryCounts } from '../engine/core/types.ts'
+import { wordAt } from '../engine/core/word.ts'
 
 const SET_WORDS = 16
 const WAYS = 5
@@ -25,10 +26,6 @@ const ENTRY_WORDS = 3
 const COUNT_AT = 2
 
 export const QUERY_GROWTH_BYTES = 1024 * 1024
-
-function word(hash: Uint8Array, at: number): number {
-  return hash[at]! | (hash[at + 1]! << 8) | (hash[at + 2]! << 16) | (hash[at + 3]! << 24)
-}
 
 export class QueryGrowth implements QueryCounts {
   /** What a worker is handed. */
@@ -55,12 +52,12 @@ export class QueryGrowth implements QueryCounts {
 
   countOf(pathHash: Uint8Array): number {
     const words = this.#words
-    const low = word(pathHash, 0)
+    const low = wordAt(pathHash, 0)
     const set = (low & this.#setMask) * SET_WORDS
     // Pairs with the two stores of `#replace`: even says that no entry of the set was half written at this moment.
     const before = Atomics.load(words, set)
     if ((before & 1) !== 0) return 0
-    const entry = this.#find(set, low, word(pathHash, 4))
+    const entry = this.#find(set, low, wordAt(pathHash, 4))
     if (entry === undefined) return 0
     // Reads what `add` published; the same `changes` again says that hash and count are of one entry.
     const count = Atomics.load(words, entry + COUNT_AT)
@@ -69,8 +66,8 @@ export class QueryGrowth implements QueryCounts {
 
   /** Main thread only: one writer. So many URLs with a query were committed for this path. */
   add(pathHash: Uint8Array, urls: number): void {
-    const low = word(pathHash, 0)
-    const high = word(pathHash, 4)
+    const low = wordAt(pathHash, 0)
+    const high = wordAt(pathHash, 4)
     const set = (low & this.#setMask) * SET_WORDS
     const entry = this.#find(set, low, high)
     if (entry === undefined) this.#replace(set, low, high, urls)

@@ -11,14 +11,11 @@
  */
 import { invariant } from '../engine/core/errors.ts'
 import { hostHashOf } from '../engine/core/url-key.ts'
+import { wordAt } from '../engine/core/word.ts'
 
 const CAPACITY = 0
 const COUNT = 1
 const ENTRIES = 2
-
-function wordAt(hash: Uint8Array, byte: number): number {
-  return hash[byte]! | (hash[byte + 1]! << 8) | (hash[byte + 2]! << 16) | (hash[byte + 3]! << 24)
-}
 
 /** The high half marks an entry as used, so it is never 0. */
 function highOf(hash: Uint8Array): number {

@@ -1,8 +1,7 @@
 /**
  * The scanner's work is linear in the bytes, whatever they are: a hostile document of twice the size takes at most twice
- * the steps (`steps`: bytes looked at and stack entries visited), and a bounded number of steps a byte. Bytes that a
- * search looks at again are not among the steps; a search that begins anew at each tag shows in the time limit of a
- * test, which it oversteps many times at these sizes.
+ * the steps (`steps`: its bytes, what searches look at, what is looked at again, and stack entries visited), and a bounded
+ * number of steps a byte. A search that begins anew at each tag shows in them.
  */
 import { describe, expect, it } from 'vitest'
 import { HtmlScanner } from '../../threads/html/scanner.ts'

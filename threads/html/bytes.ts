@@ -33,12 +33,15 @@ export class DocumentBytes {
   words: Int32Array = new Int32Array(0)
   shift = 0
   end = 0
+  /** Bytes that searches of this document looked at, for `HtmlScanner.steps`. */
+  searched = 0
   #buffer: Buffer = Buffer.alloc(0)
 
   open(bytes: Uint8Array): void {
     const { buffer, byteOffset, byteLength } = bytes
     this.bytes = bytes
     this.end = byteLength
+    this.searched = 0
     this.shift = byteOffset & 3
     this.words = new Int32Array(buffer, byteOffset - this.shift, isLittleEndian ? (byteLength + this.shift) >> 2 : 0)
     this.#buffer = Buffer.from(buffer, byteOffset, byteLength)
@@ -59,17 +62,24 @@ export class DocumentBytes {
         differs = words[index]! ^ pattern
         found = (differs - ONES) & ~differs & HIGH_BITS
       }
-      if (found !== 0) return (index << 2) - shift + ((31 - Math.clz32(found & -found)) >> 3)
+      if (found !== 0) {
+        const place = (index << 2) - shift + ((31 - Math.clz32(found & -found)) >> 3)
+        this.searched += place - from
+        return place
+      }
       index += 1
     }
     let at = Math.max(from, (index << 2) - shift)
     while (at < this.end && this.bytes[at] !== byte) at += 1
+    this.searched += at - from
     return at
   }
 
   /** The same, for a byte that is far: memchr. */
   findFar(byte: number, from: number): number {
-    const at = this.#buffer.indexOf(byte, from)
-    return at === -1 ? this.end : at
+    const found = this.#buffer.indexOf(byte, from)
+    const at = found === -1 ? this.end : found
+    this.searched += at - from
+    return at
   }
 }

@@ -13,6 +13,7 @@
  * as well leave out.
  */
 import { createHash, randomBytes } from 'node:crypto'
+import { wordAt } from '../../engine/core/word.ts'
 
 export class HrefHash {
   /** The words of the last hash. */
@@ -58,9 +59,7 @@ export class HrefHash {
     let all = 0
     for (let at = start; at < end; at += 4) {
       // The last word is filled with zeros; the length tells them from bytes.
-      const word = at + 4 <= end
-        ? bytes[at]! | (bytes[at + 1]! << 8) | (bytes[at + 2]! << 16) | (bytes[at + 3]! << 24)
-        : restOf(bytes, at, end)
+      const word = at + 4 <= end ? wordAt(bytes, at) : restOf(bytes, at, end)
       all |= word
       a = Math.imul(a ^ word, timesA)
       a ^= a >>> 15

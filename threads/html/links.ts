@@ -28,6 +28,7 @@ import { fetchUrl, hostOfUrl, makeBase, refusalOf, type Base } from '../../engin
 import { queryPathHash, trapOf } from '../../engine/core/traps.ts'
 import { refusalReasons, type Known, type LinkList, type QueryCounts, type RefusalReason } from '../../engine/core/types.ts'
 import { fingerprintOf, hostHashOf, keyOf, plainKeys, twinHostOf, type KeyPolicy } from '../../engine/core/url-key.ts'
+import { wordAt } from '../../engine/core/word.ts'
 import { DistinctKeys } from './distinct.ts'
 import { encodeQuery } from './encodings.ts'
 import { HrefHash } from './href-hash.ts'
@@ -212,7 +213,7 @@ export class LinkCollector {
       }
       const url = urls[index]!
       const fingerprint = fingerprintOf(keyOf(url, this.#keyPolicy))
-      for (let word = 0; word < 4; word += 1) print[word] = wordOf(fingerprint, 4 * word)
+      for (let word = 0; word < 4; word += 1) print[word] = wordAt(fingerprint, 4 * word)
       const isFirst = this.#fingerprints.add(print[0]!, print[1]!, print[2]!, print[3]!)
       if (isFirst) count += 1
       if (known?.has(fingerprint) === true) {
@@ -272,10 +273,6 @@ export class LinkCollector {
     const twin = this.#keyPolicy.www ? twinHostOf(host) : undefined
     return scope.has(hash) || (twin !== undefined && scope.has(hostHashOf(twin)))
   }
-}
-
-function wordOf(bytes: Uint8Array, at: number): number {
-  return bytes[at]! | (bytes[at + 1]! << 8) | (bytes[at + 2]! << 16) | (bytes[at + 3]! << 24)
 }
 
 function linkList(found: readonly FoundLink[]): LinkList {

@@ -73,9 +73,9 @@ export class HtmlScanner {
     this.#tree.onBodyLost = () => this.notes.forgetBody()
   }
 
-  /** Bytes looked at, twice where they were, and stack entries visited in the last document. */
+  /** Bytes of the last document, those that searches looked at and those that were looked at again, and stack entries visited. */
   get steps(): number {
-    return this.#document.end + this.#attributes.lookedAtAgain + this.#tree.open.visits
+    return this.#document.end + this.#document.searched + this.#attributes.lookedAtAgain + this.#tree.open.visits
   }
 
   /** Reads a document in an ASCII-compatible encoding, its byte order mark left out. */
@@ -226,10 +226,10 @@ export class HtmlScanner {
 
   /** Ends at `-->` or `--!>`; `<!-->` and `<!--->` are whole comments. */
   #comment(at: number): number {
-    const { bytes, end } = this.#document
+    const document = this.#document
+    const { bytes, end } = document
     // The dashes of the start may be those of the end, but not of an end with a bang.
-    for (let p = at + 4; p < end; p += 1) {
-      if (bytes[p] !== GREATER) continue
+    for (let p = document.find(GREATER, at + 4); p < end; p = document.find(GREATER, p + 1)) {
       if (bytes[p - 1] === DASH && bytes[p - 2] === DASH) return p + 1
       if (bytes[p - 1] === BANG && bytes[p - 2] === DASH && bytes[p - 3] === DASH && p >= at + 7) return p + 1
     }
@@ -237,11 +237,12 @@ export class HtmlScanner {
   }
 
   #cdata(from: number): number {
-    const { bytes, end } = this.#document
-    let p = from
-    while (p < end && !(bytes[p] === GREATER && bytes[p - 1] === BRACKET && bytes[p - 2] === BRACKET && p >= from + 2)) p += 1
+    const document = this.#document
+    const { bytes, end } = document
+    let p = document.find(GREATER, from)
+    while (p < end && !(bytes[p - 1] === BRACKET && bytes[p - 2] === BRACKET && p >= from + 2)) p = document.find(GREATER, p + 1)
     if (p > from + 2 && this.#tree.watchesText) this.#textMatters(from)
-    return p < end ? p + 1 : end
+    return Math.min(p + 1, end)
   }
 
   // Tags
@@ -369,22 +370,18 @@ export class HtmlScanner {
   #escapedScript(from: number): number {
     const { bytes, end } = this.#document
     let isDouble = false
-    for (let at = from; at < end; at += 1) {
+    let at = from
+    for (; at < end; at += 1) {
       const byte = bytes[at]!
-      if (byte === GREATER && bytes[at - 1] === DASH && bytes[at - 2] === DASH) {
-        this.#isScriptOver = false
-        return at
-      }
+      if (byte === GREATER && bytes[at - 1] === DASH && bytes[at - 2] === DASH) break
       if (byte !== LESS) continue
       const isEnd = bytes[at + 1] === SLASH
       if (!this.#isTagName(at + (isEnd ? 2 : 1), tag.script)) continue
-      if (isEnd && !isDouble) {
-        this.#isScriptOver = true
-        return at
-      }
+      if (isEnd && !isDouble) break
       isDouble = !isEnd
     }
-    this.#isScriptOver = true
-    return end
+    this.#isScriptOver = bytes[at] !== GREATER
+    this.#document.searched += at - from
+    return at
   }
 }

@@ -79,7 +79,7 @@ export class Tree extends TreeTables {
     return this.startHtml(name)
   }
 
-  /** Nine of ten start tags: the rules of the body again, for elements that have few. */
+  /** Two of three start tags of real pages: the rules of the body again, for elements that have few. */
   protected startCommon(name: number, lane: number): void {
     const { open } = this
     switch (lane) {
