@@ -7,16 +7,17 @@
  * Invariant: what was given before `flush` is stored when it resolves. The queue is bounded by its callers, which ask
  * `isFull` before they take work that ends here. Main thread; waits for nothing but the store.
  */
-import type { CommitBatch, CommitResult, DeferredUrl, EndedUrl, HostRecord, Store } from '../storage/store.ts'
+import type { AgainUrl, CommitBatch, CommitResult, DeferredUrl, EndedUrl, HostRecord, Store } from '../storage/store.ts'
 import type { Clock } from './core/clock.ts'
 import { limits } from './core/limits.ts'
 import type { NewUrl, WarcPlace } from './core/types.ts'
 
 type HostUpdate = Partial<HostRecord> & { readonly name: string }
 
-interface AddWaiter {
+/** Waits for the answers of some of the URLs in a row. */
+interface Waiter {
   readonly count: number
-  readonly resolve: (isNew: readonly boolean[]) => void
+  readonly resolve: (answers: readonly boolean[]) => void
   readonly reject: (error: unknown) => void
 }
 
@@ -24,17 +25,19 @@ interface OpenBatch {
   readonly ended: EndedUrl[]
   readonly deferred: DeferredUrl[]
   readonly added: NewUrl[]
+  readonly again: AgainUrl[]
   readonly hosts: Map<string, HostUpdate>
   readonly scope: string[]
   readonly warcLengths: Map<number, number>
-  readonly adders: AddWaiter[]
+  readonly adders: Waiter[]
+  readonly againAskers: Waiter[]
   bytes: number
   /** When the first of it came. */
   sinceMs: number | undefined
 }
 
 function newBatch(): OpenBatch {
-  return { ended: [], deferred: [], added: [], hosts: new Map(), scope: [], warcLengths: new Map(), adders: [], bytes: 0, sinceMs: undefined }
+  return { ended: [], deferred: [], added: [], again: [], hosts: new Map(), scope: [], warcLengths: new Map(), adders: [], againAskers: [], bytes: 0, sinceMs: undefined }
 }
 
 export interface CommitLoopOptions {
@@ -101,6 +104,16 @@ export class CommitLoop {
     })
   }
 
+  /** Resolves when it is stored which of these ended URLs are in the queue again. */
+  again(urls: readonly AgainUrl[]): Promise<readonly boolean[]> {
+    return new Promise((resolve, reject) => {
+      if (this.#failure !== undefined) return reject(this.#failure)
+      for (const url of urls) this.#batch.again.push(url)
+      this.#batch.againAskers.push({ count: urls.length, resolve, reject })
+      this.#schedule()
+    })
+  }
+
   /** Travels with the next batch; later notes of the same host win field by field. */
   noteHost(update: HostUpdate): void {
     this.#batch.hosts.set(update.name, { ...this.#batch.hosts.get(update.name), ...update })
@@ -116,8 +129,8 @@ export class CommitLoop {
   }
 
   get #isEmpty(): boolean {
-    const { ended, deferred, adders, hosts } = this.#batch
-    return ended.length + deferred.length + adders.length + hosts.size === 0
+    const { ended, deferred, adders, againAskers, hosts } = this.#batch
+    return ended.length + deferred.length + adders.length + againAskers.length + hosts.size === 0
   }
 
   #schedule(): void {
@@ -126,7 +139,7 @@ export class CommitLoop {
     if (this.#committing !== undefined || this.#failure !== undefined) return
     const waitMs = this.#batch.sinceMs + limits.commitAgeMsMax - nowMs
     const isLarge = this.queued >= limits.commitUrlsMax || this.#batch.bytes >= limits.commitBytesMax
-    if (isLarge || waitMs <= 0 || this.#batch.adders.length > 0) {
+    if (isLarge || waitMs <= 0 || this.#batch.adders.length + this.#batch.againAskers.length > 0) {
       void this.#commit()
       return
     }
@@ -150,15 +163,21 @@ export class CommitLoop {
       this.#committing = undefined
       this.#committingSinceMs = undefined
       this.#is.onCommitted(stored, result)
-      let start = 0
-      for (const adder of batch.adders) adder.resolve(result.addedNew.slice(start, start += adder.count))
+      answer(batch.adders, result.addedNew)
+      answer(batch.againAskers, result.again)
       if (!this.#isEmpty) this.#schedule()
     } catch (error) {
       this.#committing = undefined
       this.#committingSinceMs = undefined
       this.#failure = error
-      for (const adder of [...batch.adders, ...this.#batch.adders]) adder.reject(error)
+      for (const { adders, againAskers } of [batch, this.#batch]) for (const waiter of [...adders, ...againAskers]) waiter.reject(error)
       this.#is.onFailed(error)
     }
   }
+}
+
+/** Hands each waiter the answers to its own URLs. */
+function answer(waiters: readonly Waiter[], answers: readonly boolean[]): void {
+  let start = 0
+  for (const { count, resolve } of waiters) resolve(answers.slice(start, start += count))
 }

@@ -184,7 +184,7 @@ export class FetchStage {
     const { clock, commits, events } = this.#parts
     const record = endRecord(url, { attempts: url.attempts, atMs: clock.wallMs(), ...facts })
     commits.end({
-      url, outcome: record.outcome, ...(record.code && { code: record.code }), links: noLinks, line: recordLine(record), wireBytes: 0, bodyBytes: 0,
+      url, outcome: record.outcome, atMs: Date.parse(record.fetchedAt), ...(record.code && { code: record.code }), links: noLinks, line: recordLine(record), wireBytes: 0, bodyBytes: 0,
     })
     if (stateOfOutcome[record.outcome] === 'failed') events.failed(record)
   }

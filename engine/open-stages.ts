@@ -90,10 +90,10 @@ async function openAll(given: CrawlOptionsGiven, on: StageEvents, closers: Close
   store.setScope(options.scope, registrableDomainOf)
   const keyPolicy = keyPolicyOf(options.dedupe)
   if (keyPolicy.www) store.setTwins(twinHostOf)
-  store.setCaps({
-    queuedPerHostMax: options.maxQueuedPerHost,
+  await store.setCaps({
+    queuedPerHostMax: options.maxQueuedPerHost, queuedPerDomainMax: options.maxQueuedPerDomain, queuedMax: options.maxQueued, domainBudget: options.domainBudget,
     queriesPerPathMax: options.traps === 'on' ? options.maxQueriesPerPath : Number.POSITIVE_INFINITY,
-  })
+  }, options.maxStoreBytes)
 
   const [clock, events] = [systemClock, new Events(dir)]
   const scopeTable = ScopeTable.create(limits.scopeNamesMax)
@@ -115,6 +115,7 @@ async function openAll(given: CrawlOptionsGiven, on: StageEvents, closers: Close
     store, options, clock, random: Math.random, onWork: on.onWork,
     unitOf: unitsBy(options, resolver),
   })
+  store.setLeases((host, sequence) => scheduler.isLeased(host, sequence))
   const commits = new CommitLoop({ store, clock, onCommitted: on.onCommitted, onFailed: on.onFailed })
   // Of a store that cannot be written the run was told.
   closers.push(() => commits.flush().catch(() => {}))

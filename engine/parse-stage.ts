@@ -99,11 +99,10 @@ function settle(parsing: Parsing, result: ParsedResult, needsRecord: boolean): S
   const { meta, url, wireBytes } = parsing
   const { outcome, code, links, refused, line, warc, bodyBytes, contentHash, simhash } = result
   const ended: EndedUrl = {
-    url, outcome, links, refused, line, wireBytes, bodyBytes,
+    url, outcome, links, refused, line, wireBytes, bodyBytes, atMs: meta.fetchedAtMs,
     ...(code !== undefined && { code }),
     page: {
-      url: url.url, status: meta.status, outcome, fetchedAtMs: meta.fetchedAtMs,
-      ...(code !== undefined && { code }), ...(contentHash && { contentHash }),
+      status: meta.status, ...(contentHash && { contentHash }),
       ...(meta.etag && { etag: meta.etag }), ...(meta.lastModified && { lastModified: meta.lastModified }),
     },
   }
@@ -113,7 +112,7 @@ function settle(parsing: Parsing, result: ParsedResult, needsRecord: boolean): S
 function settleUnread(parsing: Parsing, code: FailureCode): Settled {
   const record = unreadRecord(parsing.url, parsing.meta, code, parsing.wireBytes)
   const ended: EndedUrl = {
-    url: parsing.url, outcome: 'failed', code, links: noLinks, line: recordLine(record), wireBytes: parsing.wireBytes, bodyBytes: 0,
+    url: parsing.url, outcome: 'failed', code, atMs: parsing.meta.fetchedAtMs, page: { status: parsing.meta.status }, links: noLinks, line: recordLine(record), wireBytes: parsing.wireBytes, bodyBytes: 0,
   }
   return { ended, warc: undefined, record, followsLinks: parsing.meta.followLinks }
 }

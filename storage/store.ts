@@ -17,8 +17,14 @@ export interface EndedUrl {
   readonly url: QueuedUrl
   readonly outcome: Outcome
   readonly code?: string
-  /** Facts for the `pages` row; absent when no server answered. */
-  readonly page?: PageRow
+  /** Wall clock: when its request was sent, or when it was ended without one. */
+  readonly atMs: number
+  /** What the server answered; absent when none did. */
+  readonly page?: PageAnswer
+  /** When it is to be fetched again, by the recrawl policy; absent: never. */
+  readonly due?: { readonly atMs: number; readonly intervalMs: number }
+  /** With `page.status` 200 and a body that is the same as before. */
+  readonly isUnchanged?: true
   /** Enter the frontier with the depth of `url` plus one and that depth as priority; a redirect keeps depth and priority and gets the chain. */
   readonly links: LinkList
   readonly refused?: Readonly<Partial<Record<RefusalReason, number>>>
@@ -30,16 +36,31 @@ export interface EndedUrl {
   readonly isNearDuplicate?: true
 }
 
-/** What is remembered of a page, under its fingerprint. */
-export interface PageRow {
-  readonly url: string
+/** What a server answered, as far as it is remembered for the next time. */
+export interface PageAnswer {
   readonly status: number
-  readonly outcome: Outcome
-  readonly code?: string
-  readonly fetchedAtMs: number
   readonly contentHash?: Uint8Array
   readonly etag?: string
   readonly lastModified?: string
+  readonly payloadDigest?: Uint8Array
+  readonly goneTimes?: number
+}
+
+/** What is remembered of an ended URL, under its fingerprint. Its status is 0 when no server answered. */
+export interface PageRow extends PageAnswer {
+  readonly url: string
+  readonly outcome: Outcome
+  readonly code?: string
+  readonly fetchedAtMs: number
+  readonly depth: number
+  readonly priority: number
+  readonly due?: { readonly atMs: number; readonly intervalMs: number }
+}
+
+/** An ended URL that is to be tried again: because it fell due, or because somebody asked for it. */
+export interface AgainUrl {
+  readonly host: string
+  readonly fingerprint: Uint8Array
 }
 
 /** A URL that goes back to its host's queue: it becomes claimable at `notBeforeMs` (wall clock). */
@@ -83,6 +104,8 @@ export interface CommitBatch {
   readonly ended: readonly EndedUrl[]
   readonly deferred: readonly DeferredUrl[]
   readonly added: readonly NewUrl[]
+  /** Go back to the queue with their depth and priority. Those that are pending, unknown or of an excluded host are passed over. */
+  readonly again: readonly AgainUrl[]
   readonly hosts: readonly (Partial<HostRecord> & { readonly name: string })[]
   /** New names of the scope (hosts or registrable domains of seeds). */
   readonly scope: readonly string[]
@@ -94,8 +117,10 @@ export interface CommitResult {
   readonly commitNumber: number
   /** Hosts that got new rows, among them those that are new. A deferral moves a row and is not among them. */
   readonly hostsGrown: readonly string[]
-  /** For each of `added`: whether it was new. */
+  /** For each of `added`: whether it was new, or is tried again. */
   readonly addedNew: readonly boolean[]
+  /** For each of `again`: whether it went back to the queue. */
+  readonly again: readonly boolean[]
   /** For each of `ended`: how many of its links were new. */
   readonly newLinks: readonly number[]
 }
@@ -104,6 +129,34 @@ export interface Claim {
   readonly urls: readonly QueuedUrl[]
   /** Wall-clock time of the host's earliest deferred row that is not due; absent when there is none. */
   readonly nextDueAtMs?: number
+}
+
+/** A part of a table in key order; `cursor` is absent after the last one. Each part is read at one moment. */
+export interface RowsPart<T> {
+  readonly rows: readonly T[]
+  readonly cursor?: Uint8Array
+}
+
+/** What the store did since it was opened, and what it takes. */
+export interface StoreStats {
+  readonly commits: number
+  readonly rowsWritten: number
+  /** Links that a commit looked for: in the known table, and in `seen`. */
+  readonly linksKnown: number
+  readonly linksLookedUp: number
+  /** Of those looked up: they were new. */
+  readonly linksNew: number
+  /** Pages in use of the store's file, in bytes; what was freed inside it is not among them. */
+  readonly bytesUsed: number
+}
+
+/** What `check` found. */
+export interface CheckReport {
+  /** Counters that did not agree with the rows; corrected, unless the store was opened for reading. */
+  readonly mended: readonly string[]
+  /** What cannot be mended, one line each. */
+  readonly problems: readonly string[]
+  readonly rows: Readonly<Record<string, number>>
 }
 
 export interface Store {
@@ -123,6 +176,19 @@ export interface Store {
   committedLengths(): ReadonlyMap<string, number>
   /** Up to `limit` URLs of the host that are due at `nowMs` (wall) and not in `leased`, best first. Reads only. */
   claim(host: string, options: { limit: number; nowMs: number; leased: ReadonlySet<number> }): Claim
+  /** The URL of a queue row, as `QueuedUrl.row` and `sequence` name it; undefined when it has left the queue. */
+  queued(row: Uint8Array, sequence: number): QueuedUrl | undefined
+  /** Ended URLs that are due at `nowMs` (wall), the longest due first; `limit` at most. */
+  due(nowMs: number, limit: number): readonly AgainUrl[]
+  /** Wall-clock time at which the next ended URL falls due; undefined when none ever does. */
+  nextDueAtMs(): number | undefined
+  /** Rows of the queue, of ended URLs and of hosts, for those who look at all of them, a part each turn. */
+  queueRows(cursor: Uint8Array | undefined, limit: number): RowsPart<QueuedUrl & { readonly notBeforeMs?: number }>
+  pageRows(cursor: Uint8Array | undefined, limit: number): RowsPart<AgainUrl & { readonly page: PageRow }>
+  hostRows(cursor: Uint8Array | undefined, limit: number): RowsPart<HostRecord>
+  /** The sequence of the next URL: rows of the queue from it on are later than now. */
+  readonly nextSequence: number
+  stats(): StoreStats
   /** Resolves when the batch is visible to reads and its files are written; see `flushed` for durability. */
   commit(batch: CommitBatch): Promise<CommitResult>
   /** Resolves when all that was committed is on the disk. */

@@ -15,7 +15,7 @@ export async function runExclude(given: readonly string[], dir: string): Promise
   const answer = await askRunning(dir, { cmd: 'exclude', hosts })
   if (answer === undefined) {
     await changeStore(dir, (store) => store.commit({
-      ended: [], deferred: [], added: [], scope: [], warcLengths: new Map(), hosts: hosts.map((name) => ({ name, excluded: true as const })),
+      ended: [], deferred: [], added: [], again: [], scope: [], warcLengths: new Map(), hosts: hosts.map((name) => ({ name, excluded: true as const })),
     }))
   }
   await writeOut(hosts.map((host) => `excluded ${host}\n`).join(''))

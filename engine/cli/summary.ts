@@ -3,7 +3,7 @@
  */
 import type { Stats, Summary } from '../core/api-types.ts'
 import { failureTable } from '../core/errors.ts'
-import { refusalReasons, type Counters, type RefusalReason } from '../core/types.ts'
+import { noCounters, type Counters } from '../core/types.ts'
 import { count, plural, rate, shortDuration, shortSize } from './human.ts'
 import type { FailureCounts } from './messages.ts'
 
@@ -72,16 +72,13 @@ export function summaryJson({ dir, summary, failures, elapsedMs }: SummaryView):
   return JSON.stringify({ event: 'summary', state, pages, failed, queued: pending, ...rest, elapsedMs, failures: failures.byCode, dir })
 }
 
-const noCounters: Counters = {
-  discovered: 0, pending: 0, done: 0, failed: 0, dropped: 0, excluded: 0, pages: 0, wireBytes: 0, bodyBytes: 0, retries: 0, nearDuplicates: 0,
-  refused: Object.fromEntries(refusalReasons.map((reason) => [reason, 0])) as Record<RefusalReason, number>,
-}
-
 /** The sums of an engine that could not give its own, as far as they were heard; `before`: those at its opening. */
 export function sumsSoFar(stats: Stats | undefined, before: Counters | undefined): Omit<Summary, 'state'> {
-  const { discovered, pending, done, failed, dropped, excluded, pages, wireBytes, bodyBytes, retries, nearDuplicates, refused } = stats ?? before ?? noCounters
+  const all: Counters = stats ?? before ?? noCounters
+  const counters = Object.fromEntries(Object.keys(noCounters).map((name) => [name, all[name as keyof Counters]])) as unknown as Counters
+  const { pages } = counters
   return {
-    discovered, pending, done, failed, dropped, excluded, pages, wireBytes, bodyBytes, retries, nearDuplicates, refused,
+    ...counters,
     pagesThisRun: pages - (before?.pages ?? pages), fetchesThisRun: stats?.fetches ?? 0, parked: 0, elapsedMs: stats?.elapsedMs ?? 0,
   }
 }

@@ -109,6 +109,14 @@ export const limits = {
   /** Compared for each of the four blocks of a SimHash; by chance 15 of a million have a block in common. */
   nearDuplicateCandidatesMax: 256,
 
+  // Store
+  /** Of --max-store: from this share on links are refused, so that what is queued already can end. */
+  storeFullShare: 0.9,
+  /** A row of the queue takes no further URL from this size on. */
+  queueRowBytesMax: 1_000,
+  /** Rows that are looked at for a worse URL when a queue is full; beyond them the new one is refused. */
+  evictionRowsMax: 16,
+
   // Scheduling
   /** Hosts with work that are in memory; the others wait in the store. */
   hostsActiveMax: 100_000,

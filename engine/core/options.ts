@@ -32,6 +32,8 @@ export type Scope = 'host' | 'domain' | 'any'
 export type Politeness = 'host' | 'domain' | 'ip'
 export type Format = 'jsonl' | 'warc'
 export type NearDuplicatePolicy = 'count' | 'skip'
+/** When what is stored reaches the disk: with each commit, at an interval, or when the system likes. */
+export type Durability = 'commit' | 'interval' | 'system'
 export interface Concurrency { readonly start: number; readonly floor: number; readonly ceiling: number }
 
 /** Options that belong to the crawl directory. */
@@ -42,7 +44,11 @@ export const crawlOptions = {
   exclude: option<readonly string[]>({ type: 'patterns', default: [], flag: '--exclude', stored: true, help: 'never follow links that match this regular expression; repeatable' }),
   maxDepth: option<number>({ type: 'integer', min: 0, max: limits.depthMax, default: limits.depthMax, flag: '--max-depth', stored: true, help: 'follow links this many steps from a seed' }),
   dedupe: option<readonly DedupeRule[]>({ type: 'choices', choices: dedupeRules, min: 0, default: [], flag: '--dedupe', stored: true, help: `also take for one URL those that differ only in these, with commas: ${dedupeRules.join(', ')}; none: takes back those of the stored crawl` }),
-  maxQueuedPerHost: option<number>({ type: 'integer', min: 1, max: Number.POSITIVE_INFINITY, default: Number.POSITIVE_INFINITY, flag: '--max-queued-per-host', stored: true, help: 'refuse links to a host that has as many URLs in the queue; seeds and targets of redirects are taken all the same; none: no bound' }),
+  maxQueuedPerHost: option<number>({ type: 'integer', min: 1, max: Number.POSITIVE_INFINITY, default: Number.POSITIVE_INFINITY, flag: '--max-queued-per-host', stored: true, help: 'queued URLs of a host: beyond, a link takes the place of one with a lower priority, or is refused; seeds and targets of redirects are taken all the same; none: no bound' }),
+  maxQueuedPerDomain: option<number>({ type: 'integer', min: 1, max: Number.POSITIVE_INFINITY, default: Number.POSITIVE_INFINITY, flag: '--max-queued-per-domain', stored: true, help: 'the same for a registrable domain' }),
+  maxQueued: option<number>({ type: 'integer', min: 1, max: Number.POSITIVE_INFINITY, default: Number.POSITIVE_INFINITY, flag: '--max-queued', stored: true, help: 'the same for the whole queue' }),
+  domainBudget: option<number>({ type: 'integer', min: 1, max: Number.POSITIVE_INFINITY, default: Number.POSITIVE_INFINITY, flag: '--domain-budget', stored: true, help: 'so many queued URLs of a domain are in the first class, and as many more for each other domain that links to it; the rest waits until nothing of the first class may start; none: there is one class' }),
+  maxStoreBytes: option<number>({ type: 'size', min: 16 * 1_048_576, max: Number.POSITIVE_INFINITY, default: Number.POSITIVE_INFINITY, flag: '--max-store', stored: true, help: 'bytes of the store on disk: from nine tenths on links are refused, at the bound the crawl pauses; none: no bound' }),
   linkElements: option<readonly LinkElement[]>({ type: 'choices', choices: linkElements, default: pageLinkElements, flag: '--link-elements', stored: true, help: `elements whose addresses are links, with commas, of ${linkElements.join(', ')}` }),
   traps: option<'on' | 'off'>({ type: 'choice', choices: ['on', 'off'], default: 'on', flag: '--traps', stored: true, help: 'refuse links whose address looks generated: very long, very deep, repeating itself, or one more query of a path that has too many' }),
   maxQueriesPerPath: option<number>({ type: 'integer', min: 1, max: 1_000_000_000, default: 10_000, flag: '--max-queries-per-path', stored: true, help: 'with --traps on: so many URLs that differ in nothing but their query are taken from links, then no more' }),
@@ -59,6 +65,7 @@ export const crawlOptions = {
   extract: option<string | undefined>({ type: 'string', default: undefined, flag: '--extract', stored: true, help: 'module whose default export makes a record of each page, run in the parse workers' }),
   simhash: option<boolean>({ type: 'boolean', default: false, flag: '--simhash', stored: true, help: 'give each page record the SimHash of its text (64 bits), and find near-duplicates' }),
   nearDuplicates: option<NearDuplicatePolicy>({ type: 'choice', choices: ['count', 'skip'], default: 'count', flag: '--near-duplicates', stored: true, help: 'pages with nearly the text of one stored before in this process: count them, or skip their links too; skip turns --simhash on' }),
+  durability: option<Durability>({ type: 'choice', choices: ['commit', 'interval', 'system'], default: 'commit', flag: '--durability', stored: false, help: 'what a loss of power may cost: nothing that was stored (each commit waits for the disk), the last second and perhaps the store (interval), or more (system)' }),
   tailMs: option<number>({ type: 'tail', min: 0, default: 600_000, flag: '--tail', stored: false, help: 'when all that is left is waiting: wait for it, park what waits longer than this (park: at once), and end' }),
   allowAddress: option<readonly string[]>({ type: 'cidrs', default: [], flag: '--allow-address', stored: true, help: 'connect to these addresses although they are private or local, as CIDR; repeatable' }),
   resolve: option<Readonly<Record<string, string>>>({ type: 'resolve', default: {}, flag: '--resolve', stored: true, help: 'HOST=IP: use this address for a host; @FILE: lines of a hosts file; repeatable' }),

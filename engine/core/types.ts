@@ -30,6 +30,8 @@ export const stateOfOutcome = {
   ok: 'done',
   /** The server answered 3xx; the target is a URL of its own. */
   redirect: 'done',
+  /** The server answered 304: what was read before stands. */
+  not_modified: 'done',
   /** The server answered 4xx or 5xx, for the last time. */
   http_error: 'done',
   /** No usable answer; `code` says why. */
@@ -52,8 +54,13 @@ export interface Counters {
   readonly failed: number
   readonly dropped: number
   readonly excluded: number
-  /** URLs with a stored answer of a server: outcomes ok, redirect and http_error. */
+  /** Stored answers of servers: outcomes ok, redirect, not_modified and http_error. A page that is fetched again counts again. */
   readonly pages: number
+  /** Of those: fetched again. */
+  readonly refetched: number
+  /** Of those: not modified by their server's word (304), and the same bytes as before though sent whole. */
+  readonly notModified: number
+  readonly unchanged: number
   /** Payload bytes received for those pages, as they came over the wire. */
   readonly wireBytes: number
   /** Decoded bytes of those pages. */
@@ -83,7 +90,10 @@ export const refusalMeanings = {
   path_depth: `with more than ${limits.pathSegmentsMax} segments in its path (--traps)`,
   path_repeat: `with one to three segments more than ${limits.pathRepeatsMax} times in a row in its path (--traps)`,
   query_growth: 'one more query of a path that has --max-queries-per-path of them (--traps)',
-  host_full: 'to a host with --max-queued-per-host URLs in the queue',
+  host_full: 'to a host with --max-queued-per-host URLs in the queue, none of them worse',
+  domain_full: 'to a domain with --max-queued-per-domain URLs in the queue, none of them on the same host and worse',
+  queue_full: 'to a queue of --max-queued URLs, none of them on the same host and worse',
+  store_full: 'to a store that has nearly reached --max-store',
   near_duplicate: 'in a page that has nearly the text of another (--near-duplicates skip)',
 } as const
 export type RefusalReason = keyof typeof refusalMeanings
@@ -94,6 +104,30 @@ export const linkElements = ['a', 'area', 'iframe', 'frame', 'link', 'meta', 'im
 export type LinkElement = (typeof linkElements)[number]
 /** Those whose addresses are pages. */
 export const pageLinkElements: readonly LinkElement[] = linkElements.slice(0, 6)
+
+/** What is remembered of an earlier fetch of a URL that is to be fetched again. */
+export interface PreviousFetch {
+  readonly fetchedAtMs: number
+  /** 0: no server answered. */
+  readonly status: number
+  /** The first 128 bits of SHA-256 of the decoded body. */
+  readonly contentHash?: Uint8Array
+  readonly etag?: string
+  readonly lastModified?: string
+  /** SHA-1 of the payload as received; of crawls that write WARC. */
+  readonly payloadDigest?: Uint8Array
+  /** What the recrawl policy last chose; absent before its first choice. */
+  readonly intervalMs?: number
+  /** Answers in a row, up to this fetch, that said that the page is gone. */
+  readonly goneTimes?: number
+}
+
+/** The sums of a crawl that has not begun. */
+export const noCounters: Counters = {
+  discovered: 0, pending: 0, done: 0, failed: 0, dropped: 0, excluded: 0, pages: 0, refetched: 0, notModified: 0, unchanged: 0,
+  wireBytes: 0, bodyBytes: 0, retries: 0, nearDuplicates: 0,
+  refused: Object.fromEntries(refusalReasons.map((reason) => [reason, 0])) as Record<RefusalReason, number>,
+}
 
 /** A URL in the frontier. `row` is the store's own name of the queue row; nobody else looks inside. */
 export interface QueuedUrl {
@@ -106,11 +140,15 @@ export interface QueuedUrl {
   readonly depth: number
   /** 0 is first. */
   readonly priority: number
-  /** Fetches that were charged to this URL so far. */
+  /** Fetches that were charged to this URL so far; from 0 again when it is tried again after its end. */
   readonly attempts: number
   readonly referrer?: string
   /** The redirects that led here, first hop first. */
   readonly redirectedFrom?: readonly string[]
+  /** Over its domain's budget: its turn comes when nothing else has one. */
+  readonly isLater?: true
+  /** Of a URL that had its outcome before. */
+  readonly previous?: PreviousFetch
 }
 
 /** A URL on its way into the frontier, from the user or from a page. */
@@ -122,6 +160,8 @@ export interface NewUrl {
   readonly priority: number
   readonly referrer?: string
   readonly redirectedFrom?: readonly string[]
+  /** If it has its outcome already it is tried again: always, or when it was last fetched before this moment (wall clock). */
+  readonly again?: true | number
 }
 
 /** Outlinks of one page as the worker wrote them: strings are made only for those that are asked for. */

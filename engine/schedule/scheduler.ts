@@ -89,6 +89,11 @@ export class Scheduler {
     return this.#leasedCount
   }
 
+  /** A URL of the host was claimed and has no stored outcome. */
+  isLeased(name: string, sequence: number): boolean {
+    return this.#hosts.get(name)?.leased.has(sequence) === true
+  }
+
   host(name: string): Host | undefined {
     return this.#hosts.get(name)
   }

@@ -2,20 +2,20 @@
  * The values of the tables as bytes. Main thread. Invariant: what is written is read back equal; a row that does not
  * decode throws `store_corrupt`, so that `check` finds it. Pure apart from the arena's own memory.
  *
- *   queue row   attempts (2) depth (2) priority (1) flags (1) fingerprint (16) url  [referrer]  [count (1), texts]
- *   page row    status (2) outcome (1) flags (1) fetched at, ms (8) url  [code] [content hash (16)] [etag] [modified]
+ *   page row    status (2) outcome (1) flags (1) depth (2) priority (1) fetched at, ms (6) url  [code] [content hash (16)]
+ *               [etag] [modified] [payload digest (20)] [due at, ms (6), interval, ms (6)] [gone times (1)]
  *   host row    name, then the facts as JSON or nothing
  *
  * A text is its length in two bytes and then UTF-8. Flags say which of the parts in brackets follow, lowest bit first.
  */
 import { SluiceError, invariant } from '../../engine/core/errors.ts'
-import type { Outcome, QueuedUrl, UrlState } from '../../engine/core/types.ts'
+import type { Outcome, UrlState } from '../../engine/core/types.ts'
 import type { PageRow } from '../store.ts'
-import { getNumber, putNumber, sequenceOf } from './layout.ts'
+import { getShort, putShort } from './layout.ts'
 
 /** Codes of states and outcomes, by position. Part of the layout: append only. */
 const states = ['pending', 'done', 'failed', 'dropped', 'excluded'] as const satisfies readonly UrlState[]
-const outcomes = ['ok', 'redirect', 'http_error', 'failed', 'robots_denied', 'excluded', 'dropped'] as const satisfies readonly Outcome[]
+const outcomes = ['ok', 'redirect', 'http_error', 'failed', 'robots_denied', 'excluded', 'dropped', 'not_modified'] as const satisfies readonly Outcome[]
 
 const CHUNK_BYTES = 256 * 1024
 const TEXT_BYTES_MAX = 0xffff
@@ -42,11 +42,11 @@ export class Arena {
 }
 
 /** UTF-8 takes at most three bytes for each unit of a JavaScript string. */
-function textRoom(text: string | undefined): number {
+export function textRoom(text: string | undefined): number {
   return text === undefined ? 0 : 2 + text.length * 3
 }
 
-function putText(chunk: Buffer, at: number, text: string): number {
+export function putText(chunk: Buffer, at: number, text: string): number {
   const bytes = chunk.write(text, at + 2, 'utf8')
   invariant(bytes <= TEXT_BYTES_MAX, 'a text of a row fits into two bytes of length')
   chunk.writeUInt16BE(bytes, at)
@@ -54,7 +54,7 @@ function putText(chunk: Buffer, at: number, text: string): number {
 }
 
 /** Reads a row front to back; anything that goes past its end is a corrupt row. */
-class RowReader {
+export class RowReader {
   readonly #row: Buffer
   #at = 0
 
@@ -77,12 +77,17 @@ class RowReader {
     return this.bytes(2).readUInt16BE(0)
   }
 
-  number(): number {
-    return getNumber(this.bytes(8), 0)
+  /** A whole number of 6 bytes. */
+  short(): number {
+    return getShort(this.bytes(6), 0)
   }
 
   text(): string {
     return this.bytes(this.u16()).toString()
+  }
+
+  get left(): number {
+    return this.#row.length - this.#at
   }
 
   rest(): Buffer {
@@ -94,78 +99,52 @@ class RowReader {
   }
 }
 
-export type QueueRow = Omit<QueuedUrl, 'row' | 'host' | 'sequence'>
-
-const REFERRER = 1
-const CHAIN = 2
-
-export function encodeQueueRow(arena: Arena, url: QueueRow): Uint8Array {
-  const chain = url.redirectedFrom ?? []
-  const room = 23 + textRoom(url.url) + textRoom(url.referrer) + chain.reduce((sum, hop) => sum + textRoom(hop), 0)
-  return arena.row(room, (chunk, start) => {
-    chunk.writeUInt16BE(Math.min(url.attempts, 0xffff), start)
-    chunk.writeUInt16BE(url.depth, start + 2)
-    chunk[start + 4] = url.priority
-    chunk[start + 5] = (url.referrer === undefined ? 0 : REFERRER) | (chain.length === 0 ? 0 : CHAIN)
-    chunk.set(url.fingerprint, start + 6)
-    let at = putText(chunk, start + 22, url.url)
-    if (url.referrer !== undefined) at = putText(chunk, at, url.referrer)
-    if (chain.length > 0) {
-      chunk[at] = chain.length
-      at += 1
-      for (const hop of chain) at = putText(chunk, at, hop)
-    }
-    return at
-  })
-}
-
-/** `row` is the key, `value` what lies there. */
-export function decodeQueueRow(row: Uint8Array, value: Uint8Array, host: string): QueuedUrl {
-  const reader = new RowReader(value)
-  const attempts = reader.u16()
-  const depth = reader.u16()
-  const priority = reader.u8()
-  const flags = reader.u8()
-  const fingerprint = new Uint8Array(reader.bytes(16))
-  const url = reader.text()
-  const referrer = (flags & REFERRER) === 0 ? undefined : reader.text()
-  const redirectedFrom = (flags & CHAIN) === 0 ? undefined : Array.from({ length: reader.u8() }, () => reader.text())
-  reader.end()
-  return {
-    row, host, sequence: sequenceOf(row), fingerprint, url, depth, priority, attempts,
-    ...(referrer === undefined ? {} : { referrer }),
-    ...(redirectedFrom === undefined ? {} : { redirectedFrom }),
-  }
-}
-
-/** The fingerprint of a queue row without decoding the rest. */
-export function fingerprintOfQueueRow(value: Uint8Array): Uint8Array {
-  return value.subarray(6, 22)
-}
-
 const CODE = 1
 const HASH = 2
 const ETAG = 4
 const MODIFIED = 8
+const DIGEST = 16
+const DUE = 32
+const GONE = 64
+const HASH_BYTES = 16
+const DIGEST_BYTES = 20
+
+function flagsOfPage({ code, contentHash, etag, lastModified, payloadDigest, due, goneTimes }: PageRow): number {
+  return (code === undefined ? 0 : CODE) | (contentHash === undefined ? 0 : HASH) | (etag === undefined ? 0 : ETAG)
+    | (lastModified === undefined ? 0 : MODIFIED) | (payloadDigest === undefined ? 0 : DIGEST) | (due === undefined ? 0 : DUE)
+    | (goneTimes === undefined || goneTimes === 0 ? 0 : GONE)
+}
 
 export function encodePageRow(arena: Arena, page: PageRow): Uint8Array {
-  const { code, contentHash, etag, lastModified } = page
-  const room = 12 + 16 + textRoom(page.url) + textRoom(code) + textRoom(etag) + textRoom(lastModified)
+  const { code, contentHash, etag, lastModified, payloadDigest, due } = page
+  const room = 14 + HASH_BYTES + DIGEST_BYTES + 13 + textRoom(page.url) + textRoom(code) + textRoom(etag) + textRoom(lastModified)
   return arena.row(room, (chunk, start) => {
+    const flags = flagsOfPage(page)
     chunk.writeUInt16BE(page.status, start)
     chunk[start + 2] = outcomes.indexOf(page.outcome)
-    chunk[start + 3] = (code === undefined ? 0 : CODE) | (contentHash === undefined ? 0 : HASH)
-      | (etag === undefined ? 0 : ETAG) | (lastModified === undefined ? 0 : MODIFIED)
-    putNumber(chunk, start + 4, page.fetchedAtMs)
-    let at = putText(chunk, start + 12, page.url)
+    chunk[start + 3] = flags
+    chunk.writeUInt16BE(page.depth, start + 4)
+    chunk[start + 6] = page.priority
+    putShort(chunk, start + 7, page.fetchedAtMs)
+    let at = putText(chunk, start + 13, page.url)
     if (code !== undefined) at = putText(chunk, at, code)
-    if (contentHash !== undefined) {
-      chunk.set(contentHash, at)
-      at += 16
-    }
+    if (contentHash !== undefined) at = putBytes(chunk, at, contentHash)
     if (etag !== undefined) at = putText(chunk, at, etag)
-    return lastModified === undefined ? at : putText(chunk, at, lastModified)
+    if (lastModified !== undefined) at = putText(chunk, at, lastModified)
+    if (payloadDigest !== undefined) at = putBytes(chunk, at, payloadDigest)
+    if (due !== undefined) {
+      putShort(chunk, at, Math.ceil(due.atMs))
+      putShort(chunk, at + 6, Math.ceil(due.intervalMs))
+      at += 12
+    }
+    if ((flags & GONE) !== 0) chunk[at++] = Math.min(page.goneTimes!, 0xff)
+    return at
   })
+}
+
+function putBytes(chunk: Buffer, at: number, bytes: Uint8Array): number {
+  chunk.set(bytes, at)
+  return at + bytes.length
 }
 
 export function decodePageRow(value: Uint8Array): PageRow {
@@ -174,19 +153,21 @@ export function decodePageRow(value: Uint8Array): PageRow {
   const outcome = outcomes[reader.u8()]
   if (outcome === undefined) throw new SluiceError('store_corrupt', 'a page row has an unknown outcome')
   const flags = reader.u8()
-  const fetchedAtMs = reader.number()
-  const url = reader.text()
-  const code = (flags & CODE) === 0 ? undefined : reader.text()
-  const contentHash = (flags & HASH) === 0 ? undefined : new Uint8Array(reader.bytes(16))
-  const etag = (flags & ETAG) === 0 ? undefined : reader.text()
-  const lastModified = (flags & MODIFIED) === 0 ? undefined : reader.text()
+  const [depth, priority, fetchedAtMs, url] = [reader.u16(), reader.u8(), reader.short(), reader.text()]
+  const has = <T>(flag: number, read: () => T): T | undefined => ((flags & flag) === 0 ? undefined : read())
+  const code = has(CODE, () => reader.text())
+  const contentHash = has(HASH, () => new Uint8Array(reader.bytes(HASH_BYTES)))
+  const etag = has(ETAG, () => reader.text())
+  const lastModified = has(MODIFIED, () => reader.text())
+  const payloadDigest = has(DIGEST, () => new Uint8Array(reader.bytes(DIGEST_BYTES)))
+  const due = has(DUE, () => ({ atMs: reader.short(), intervalMs: reader.short() }))
+  const goneTimes = has(GONE, () => reader.u8())
   reader.end()
   return {
-    url, status, outcome, fetchedAtMs,
-    ...(code === undefined ? {} : { code }),
-    ...(contentHash === undefined ? {} : { contentHash }),
-    ...(etag === undefined ? {} : { etag }),
-    ...(lastModified === undefined ? {} : { lastModified }),
+    url, status, outcome, fetchedAtMs, depth, priority,
+    ...(code !== undefined && { code }), ...(contentHash && { contentHash }), ...(etag !== undefined && { etag }),
+    ...(lastModified !== undefined && { lastModified }), ...(payloadDigest && { payloadDigest }), ...(due && { due }),
+    ...(goneTimes !== undefined && { goneTimes }),
   }
 }
 
@@ -236,6 +217,17 @@ export function decodeJson(value: Uint8Array): Readonly<Record<string, unknown>>
   } catch (error) {
     throw new SluiceError('store_corrupt', 'a row of the store is not the JSON that it should be', { cause: error })
   }
+}
+
+/** Counts of four bytes each. */
+export function encodeCounts(arena: Arena, counts: readonly number[]): Uint8Array {
+  return arena.row(4 * counts.length, (chunk, start) => counts.reduce((at, count) => chunk.writeUInt32BE(count, at), start))
+}
+
+export function decodeCounts(value: Uint8Array): number[] {
+  const row = Buffer.from(value.buffer, value.byteOffset, value.byteLength)
+  if (row.length % 4 !== 0) throw new SluiceError('store_corrupt', 'a row of counts ends too early')
+  return Array.from({ length: row.length / 4 }, (_, index) => row.readUInt32BE(4 * index))
 }
 
 /** A count in four bytes: the value of a `ready` row. */

@@ -14,33 +14,14 @@
  * With a table of known links in front, the links that were seen before do not get here at all.
  */
 import * as path from 'node:path'
-import { warcFileName, type Counters } from '../../engine/core/types.ts'
+import { warcFileName } from '../../engine/core/types.ts'
 import type { CommitBatch, EndedUrl } from '../store.ts'
 import { syncFile } from '../sinks/files.ts'
 import { joinLines, type JsonlSink } from '../sinks/jsonl.ts'
-import { encodeJson } from './codec.ts'
 import type { Environment, Write } from './environment.ts'
 import { putNumber } from './layout.ts'
 import type { Plan } from './plan.ts'
-
-/** The row `state` of the meta table. */
-export interface StoredState {
-  readonly counters: Counters
-  readonly sequence: number
-  readonly commitNumber: number
-  /** True only between a clean close and the next opening. */
-  readonly clean: boolean
-}
-
-export const metaKeys = {
-  layout: Buffer.from('layout'),
-  crawlId: Buffer.from('crawl'),
-  state: Buffer.from('state'),
-  options: Buffer.from('options'),
-} as const
-
-/** Rows of the committed lengths: this, and the name of the file. */
-export const SINK_PREFIX = 'sink:'
+import { SINK_PREFIX, stateRow, type StoredState } from './state.ts'
 
 export interface CommitPlaces {
   readonly dir: string
@@ -53,8 +34,8 @@ export interface CommitPlaces {
 /** Makes a planned batch last. Rejects with `disk_failed`; then nothing of it counts. */
 export async function writePlan(plan: Plan, batch: CommitBatch, places: CommitPlaces, commitNumber: number): Promise<StoredState> {
   const lengths = await appendToSinks(plan, batch, places)
-  const state: StoredState = { counters: plan.counters, sequence: plan.sequence, commitNumber, clean: false }
-  const writes: Write[] = [...plan.writes, { table: 'meta', key: metaKeys.state, value: encodeJson(plan.arena, state) }]
+  const state: StoredState = { counters: plan.counters, sequence: plan.queue.sequence, commitNumber, clean: false }
+  const writes: Write[] = [...plan.writes, stateRow(state)]
   for (const [name, length] of lengths) writes.push(lengthRow(name, length))
   await places.environment.write(writes)
   for (const [name, length] of lengths) places.lengths.set(name, length)

@@ -28,7 +28,7 @@ import { FilePad, checkDataFile } from './data-file.ts'
 
 const MAP_BYTES = 128 * 1024 ** 3
 
-const tableNames = ['meta', 'hosts', 'robots', 'ready', 'queue', 'seen', 'pages', 'scope'] as const
+export const tableNames = ['meta', 'hosts', 'robots', 'ready', 'queue', 'seen', 'pages', 'due', 'domains', 'domainLinks', 'scope'] as const
 export type TableName = (typeof tableNames)[number]
 
 /** Keys from `start` to before `end`; a missing end is the end of the table. */
@@ -36,6 +36,16 @@ export interface KeyRange {
   readonly start?: Uint8Array
   readonly end?: Uint8Array
   readonly limit?: number
+  /** From `start` down to behind `end`. */
+  readonly reverse?: boolean
+}
+
+/** What lmdb-js tells of one table. */
+interface TreeStats {
+  readonly pageSize: number
+  readonly treeBranchPageCount: number
+  readonly treeLeafPageCount: number
+  readonly overflowPages: number
 }
 
 /** One put, or one removal when there is no value. */
@@ -111,6 +121,16 @@ export class Environment {
       throw await this.fail(error)
     }
     this.#pad.keepAhead()
+  }
+
+  /** Pages of the tables, in bytes; what was freed inside the file is not among them. */
+  bytesUsed(): number {
+    let bytes = 0
+    for (const database of this.#databases.values()) {
+      const { pageSize, treeBranchPageCount, treeLeafPageCount, overflowPages } = database.getStats() as TreeStats
+      bytes += pageSize * (treeBranchPageCount + treeLeafPageCount + overflowPages)
+    }
+    return bytes
   }
 
   /** Makes a failed write of any file of the store final. */

@@ -3,32 +3,35 @@
  * `<dir>`. Main thread. Invariant: what is in memory here (counters, sequence, committed lengths) is what the last
  * transaction holds, and changes only after it; everything else is read from the tables.
  *
- *   meta table   'layout' -> version (4)    'crawl' -> crawl id    'options' -> JSON    'sink:' name -> length (8)
- *                'state'  -> counters, next sequence, number of the last commit, clean flag, as JSON
- *
  * Opening reads a handful of rows and a list of sink files, whatever the queue holds. Commits resolve when they are on
  * the disk, sink files included, so `flushed` has nothing to add but waiting for the one that is under way.
  */
-import * as crypto from 'node:crypto'
 import * as fs from 'node:fs'
 import * as path from 'node:path'
 import { SluiceError, invariant } from '../../engine/core/errors.ts'
-import { refusalReasons, warcFileName, type Counters, type RefusalReason, type UrlState } from '../../engine/core/types.ts'
+import { hostOfUrl } from '../../engine/core/fetch-url.ts'
+import { limits } from '../../engine/core/limits.ts'
+import { warcFileName, type Counters, type PreviousFetch, type QueuedUrl, type UrlState } from '../../engine/core/types.ts'
 import { hostHashOf } from '../../engine/core/url-key.ts'
 import type { KnownTable } from '../known.ts'
 import type { QueryGrowth } from '../query-growth.ts'
 import { cutFile, cutSinkFiles, fileNumbers, sinkFilesIn } from '../sinks/files.ts'
 import { JsonlSink } from '../sinks/jsonl.ts'
-import type { Claim, CommitBatch, CommitResult, HostRecord, PageRow, Store } from '../store.ts'
+import type { AgainUrl, CheckReport, Claim, CommitBatch, CommitResult, HostRecord, PageRow, RowsPart, Store, StoreStats } from '../store.ts'
+import { countsDomains, noCaps, type LinkCaps, type ScopeMode } from './admission.ts'
+import { hostRows, pageRows, queueRows } from './browse.ts'
 import { checkTables } from './check.ts'
-import { Arena, decodeCount, decodeJson, decodePageRow, decodeState, encodeCount, encodeJson } from './codec.ts'
-import { SINK_PREFIX, metaKeys, writePlan, type CommitPlaces, type StoredState } from './commit.ts'
+import { Arena, decodeCount, decodeJson, decodePageRow, decodeState, encodeJson, nameOfHostRow } from './codec.ts'
+import { writePlan, type CommitPlaces } from './commit.ts'
 import { Cursors } from './cursors.ts'
-import { holdsData, openEnvironment, type Environment, type Table, type Tables } from './environment.ts'
+import { DomainEdit } from './domains.ts'
+import { holdsData, openEnvironment, type Tables, type Write } from './environment.ts'
 import { findHostKey, hostNameAt, readHost } from './hosts.ts'
-import { LAYOUT_VERSION, after, getNumber, hostKeyOf, isReadyRow, seenKey, sequenceOf } from './layout.ts'
-import { Plan, type LinkCaps, type ScopeMode } from './plan.ts'
+import { after, dueAtMsOf, fingerprintOfSeen, hostKeyOf, seenKey, seenKeyOfDue } from './layout.ts'
+import { Plan } from './plan.ts'
 import { claim, type ClaimOptions } from './queue.ts'
+import { decodeQueueRow } from './queue-row.ts'
+import { checkVersion, freshRows, metaKeys, readLengths, readState, stateRow, type StoredState } from './state.ts'
 
 export interface OpenOptions {
   /** Another hash of host names, for tests of colliding ones. 8 bytes. */
@@ -82,47 +85,6 @@ function refuseStrangers(dir: string): void {
   }
 }
 
-function checkVersion(meta: Table): void {
-  const row = meta.get(metaKeys.layout)
-  if (row === undefined || decodeCount(row) === LAYOUT_VERSION) return
-  throw new SluiceError('store_version', `the store has layout version ${decodeCount(row)}, this program knows version ${LAYOUT_VERSION}`)
-}
-
-const noRefusals = Object.fromEntries(refusalReasons.map((reason) => [reason, 0])) as Record<RefusalReason, number>
-const noCounters: Counters = {
-  discovered: 0, pending: 0, done: 0, failed: 0, dropped: 0, excluded: 0, pages: 0, wireBytes: 0, bodyBytes: 0, retries: 0,
-  nearDuplicates: 0, refused: noRefusals,
-}
-
-/** A counter or a reason that came later than the store is missing there, and is 0. */
-function readState(meta: Table): StoredState {
-  const state = decodeJson(meta.get(metaKeys.state)!) as unknown as StoredState
-  const { refused, ...counters } = state.counters
-  return { ...state, counters: { ...noCounters, ...counters, refused: { ...noRefusals, ...refused } } }
-}
-
-function freshRows(): Parameters<Environment['write']>[0] {
-  return [
-    { table: 'meta', key: metaKeys.layout, value: encodeCount(new Arena(), LAYOUT_VERSION) },
-    { table: 'meta', key: metaKeys.crawlId, value: Buffer.from(crypto.randomUUID()) },
-    { table: 'meta', key: metaKeys.options, value: encodeJson(new Arena(), {}) },
-    stateRow({ counters: noCounters, sequence: 1, commitNumber: 0, clean: true }),
-  ]
-}
-
-function stateRow(state: StoredState): { table: 'meta'; key: Uint8Array; value: Uint8Array } {
-  return { table: 'meta', key: metaKeys.state, value: encodeJson(new Arena(), state) }
-}
-
-function readLengths(meta: Table): Map<string, number> {
-  const lengths = new Map<string, number>()
-  const range = { start: Buffer.from(SINK_PREFIX), end: Buffer.from(`${SINK_PREFIX}\u{7f}`) }
-  for (const { key, value } of meta.entries(range)) {
-    lengths.set(Buffer.from(key).toString().slice(SINK_PREFIX.length), getNumber(value, 0))
-  }
-  return lengths
-}
-
 export class LmdbStore implements Store {
   readonly crawlId: string
   readonly openedUnclean: boolean
@@ -138,7 +100,10 @@ export class LmdbStore implements Store {
   #state: StoredState
   #scope: { mode: ScopeMode; domainOf: (host: string) => string } = { mode: 'any', domainOf: (host) => host }
   #twinOf: ((host: string) => string | undefined) | undefined
-  #caps: LinkCaps = { queuedPerHostMax: Number.POSITIVE_INFINITY, queriesPerPathMax: Number.POSITIVE_INFINITY }
+  #caps = noCaps
+  #storeBytesMax = Number.POSITIVE_INFINITY
+  #isLeased: (host: string, sequence: number) => boolean = () => false
+  readonly #stats = { commits: 0, rowsWritten: 0, linksKnown: 0, linksLookedUp: 0, linksNew: 0 }
   #committing: Promise<unknown> | undefined
   #closed: Promise<void> | undefined
 
@@ -201,9 +166,17 @@ export class LmdbStore implements Store {
     this.#twinOf = twinOf
   }
 
-  /** How much of one kind is taken from links, from the next commit on. */
-  setCaps(caps: LinkCaps): void {
-    this.#caps = caps
+  /** How much of one kind is taken from links, from the next commit on. Counts what must be counted for it. */
+  async setCaps(caps: Partial<LinkCaps>, storeBytesMax = Number.POSITIVE_INFINITY): Promise<void> {
+    const complete = { ...noCaps, ...caps }
+    await this.#countDomains(countsDomains(complete))
+    this.#caps = complete
+    this.#storeBytesMax = storeBytesMax
+  }
+
+  /** Tells which URLs of a host are in somebody's hands: those are not dropped to make room for better ones. */
+  setLeases(isLeased: (host: string, sequence: number) => boolean): void {
+    this.#isLeased = isLeased
   }
 
   /**
@@ -211,7 +184,8 @@ export class LmdbStore implements Store {
    * gives the URL back by leaving it out.
    */
   claim(host: string, options: ClaimOptions): Claim {
-    return claim(this.#tables.queue, this.#cursors, { name: host, key: this.#hostKey(host) }, options)
+    const reader = { queue: this.#tables.queue, previousOf: (url: QueuedUrl) => this.#previousOf(url) }
+    return claim(reader, this.#cursors, { name: host, key: this.#hostKey(host) }, options)
   }
 
   async commit(batch: CommitBatch): Promise<CommitResult> {
@@ -231,16 +205,18 @@ export class LmdbStore implements Store {
     const { counters, sequence, commitNumber } = this.#state
     const plan = new Plan({
       tables: this.#tables, hashOf: this.#hashOf, scope: this.#scope, twinOf: this.#twinOf, known: this.#known, caps: this.#caps,
-      queries: this.#queries, counters, sequence,
+      isStoreFull: this.#isStoreFull(), isLeased: this.#isLeased, queries: this.#queries, counters, sequence,
     }, batch)
     this.#state = await writePlan(plan, batch, this.#places, commitNumber + 1)
-    for (const row of plan.left) if (isReadyRow(row)) this.#cursors.left(hostKeyOf(row), sequenceOf(row))
-    for (const row of plan.entered) this.#cursors.entered(hostKeyOf(row), row)
-    for (const fingerprint of plan.proven) this.#known?.add(fingerprint)
-    for (const { path, urls } of plan.queryPaths) this.#queries?.add(path, urls)
-    return {
-      commitNumber: commitNumber + 1, hostsGrown: plan.hostsGrown(), addedNew: plan.addedNew, newLinks: plan.newLinks,
-    }
+    const { admission, queue } = plan
+    for (const { hostKey, sequence } of queue.left) this.#cursors.left(hostKey, sequence)
+    for (const row of queue.entered) this.#cursors.entered(hostKeyOf(row), row)
+    for (const fingerprint of admission.proven) this.#known?.add(fingerprint)
+    for (const { path, urls } of admission.queryPaths) this.#queries?.add(path, urls)
+    this.#stats.commits += 1
+    this.#stats.rowsWritten += plan.writes.length
+    for (const name of ['linksKnown', 'linksLookedUp', 'linksNew'] as const) this.#stats[name] += admission[name]
+    return { commitNumber: commitNumber + 1, hostsGrown: plan.hostsGrown, addedNew: plan.addedNew, again: plan.again, newLinks: plan.newLinks }
   }
 
   async flushed(): Promise<void> {
@@ -267,9 +243,90 @@ export class LmdbStore implements Store {
     return row === undefined ? undefined : decodePageRow(row)
   }
 
-  /** Reads every row and answers what is wrong, one line each; empty when all is well. */
-  check(): readonly string[] {
-    return checkTables(this.#tables, this.counters())
+  queued(row: Uint8Array, sequence: number): QueuedUrl | undefined {
+    const value = this.#tables.queue.get(row)
+    const name = value === undefined ? undefined : hostNameAt(this.#tables, hostKeyOf(row))
+    if (value === undefined || name === undefined) return undefined
+    const [found] = decodeQueueRow(row, value, name, { limit: 1, wants: (candidate) => candidate === sequence })
+    const previous = found?.isAgain === true ? this.#previousOf(found.url) : undefined
+    return found === undefined ? undefined : { ...found.url, ...(previous && { previous }) }
+  }
+
+  due(nowMs: number, limit: number): readonly AgainUrl[] {
+    const urls: AgainUrl[] = []
+    for (const key of this.#tables.due.keys({ limit })) {
+      if (dueAtMsOf(key) > nowMs) break
+      const seen = new Uint8Array(seenKeyOfDue(key))
+      const page = this.#tables.pages.get(seen)
+      if (page === undefined) throw new SluiceError('store_corrupt', 'a page that is due has no row')
+      urls.push({ host: hostOfUrl(decodePageRow(page).url), fingerprint: fingerprintOfSeen(seen) })
+    }
+    return urls
+  }
+
+  nextDueAtMs(): number | undefined {
+    const [key] = this.#tables.due.keys({ limit: 1 })
+    return key === undefined ? undefined : dueAtMsOf(key)
+  }
+
+  queueRows(cursor: Uint8Array | undefined, limit: number): ReturnType<Store['queueRows']> {
+    return queueRows(this.#tables, cursor, limit)
+  }
+
+  pageRows(cursor: Uint8Array | undefined, limit: number): ReturnType<Store['pageRows']> {
+    return pageRows(this.#tables, cursor, limit)
+  }
+
+  hostRows(cursor: Uint8Array | undefined, limit: number): RowsPart<HostRecord> {
+    return hostRows(this.#tables, cursor, limit)
+  }
+
+  get nextSequence(): number {
+    return this.#state.sequence
+  }
+
+  stats(): StoreStats {
+    return { ...this.#stats, bytesUsed: this.#places.environment.bytesUsed() }
+  }
+
+  /** Reads every row, corrects the counters that do not agree with them, and reports the rest. */
+  async check(): Promise<CheckReport> {
+    const { counters, writes, ...report } = checkTables(this.#tables, this.counters())
+    if (!this.#readOnly && writes.length > 0) {
+      this.#state = { ...this.#state, counters }
+      await this.#places.environment.write([...writes, stateRow(this.#state)])
+    }
+    return report
+  }
+
+  #isStoreFull(): boolean {
+    const max = this.#storeBytesMax
+    return max < Number.POSITIVE_INFINITY && this.#places.environment.bytesUsed() >= limits.storeFullShare * max
+  }
+
+  /** Makes the counts of domains for a queue that was not counted, or marks them as out of date. */
+  async #countDomains(isWanted: boolean): Promise<void> {
+    const { meta, domains, hosts } = this.#tables
+    const isCounted = meta.has(metaKeys.domains)
+    if (isWanted === isCounted) return
+    const writes: Write[] = [{ table: 'meta', key: metaKeys.domains, ...(isWanted && { value: new Uint8Array(0) }) }]
+    if (isWanted) {
+      for (const key of domains.keys()) writes.push({ table: 'domains', key })
+      const edit = new DomainEdit(this.#tables, this.#scope.domainOf)
+      for (const { key, value } of this.#tables.ready.entries()) edit.count(nameOfHostRow(hosts.get(key)!), decodeCount(value))
+      writes.push(...edit.writes(new Arena()))
+    }
+    await this.#places.environment.write(writes)
+  }
+
+  #previousOf({ host, fingerprint }: QueuedUrl): PreviousFetch | undefined {
+    const page = this.page(host, fingerprint)
+    if (page === undefined) return undefined
+    const { fetchedAtMs, status, contentHash, etag, lastModified, payloadDigest, due, goneTimes } = page
+    return {
+      fetchedAtMs, status, ...(contentHash && { contentHash }), ...(etag !== undefined && { etag }), ...(lastModified !== undefined && { lastModified }),
+      ...(payloadDigest && { payloadDigest }), ...(due && { intervalMs: due.intervalMs }), ...(goneTimes !== undefined && { goneTimes }),
+    }
   }
 
   close(): Promise<void> {

@@ -5,137 +5,126 @@
  * the counters that it answers, because each change of a state moves one URL from one term to another.
  *
  * Order: host records and scope names first, since the links of the same batch are judged by them; then what the user
- * added, whose depth and priority win over those of a link to the same URL; then outcomes, links and deferrals.
+ * added, whose depth and priority win over those of a link to the same URL; then URLs that are tried again, outcomes,
+ * links and deferrals.
+ *
+ *   this file          states, page rows, due times, counters
+ *   queue-edit.ts      rows of the queue
+ *   planned-hosts.ts   rows of hosts, and how many URLs of each are in the queue
+ *   admission.ts       which links come in
+ *   domains.ts         counts of registrable domains
  */
 import { invariant } from '../../engine/core/errors.ts'
 import { hostOfUrl } from '../../engine/core/fetch-url.ts'
 import { limits } from '../../engine/core/limits.ts'
-import { queryPathHash } from '../../engine/core/traps.ts'
-import { stateOfOutcome, type Counters, type Known, type NewUrl, type QueryCounts, type QueuedUrl, type RefusalReason } from '../../engine/core/types.ts'
-import type { CommitBatch, DeferredUrl, EndedUrl } from '../store.ts'
-import {
-  Arena, decodeCount, encodeCount, encodeHostRow, encodeJson, encodePageRow, encodeQueueRow, encodeState,
-  factsOfHostRow, fingerprintOfQueueRow, nameOfHostRow,
-} from './codec.ts'
-import type { Tables, Write } from './environment.ts'
-import { findHostKey } from './hosts.ts'
-import { deferredRow, hostKeyOf, keyText, readyRow, seenKey } from './layout.ts'
-
-export type ScopeMode = 'any' | 'host' | 'domain'
-
-/** How much of one kind is taken from links. What the user adds is meant, and is neither refused nor counted. */
-export interface LinkCaps {
-  /** A host with as many rows in the queue gets no more from links; redirects lead to it all the same. */
-  readonly queuedPerHostMax: number
-  /** A path that got as many URLs with a query from links and redirects gets no more of them from links. */
-  readonly queriesPerPathMax: number
-}
-
-/** What a plan reads. */
-export interface PlanView {
-  readonly tables: Tables
-  readonly hashOf: (host: string) => Uint8Array
-  readonly scope: { readonly mode: ScopeMode; readonly domainOf: (host: string) => string }
-  /** The other host under which a URL of the same fingerprint may have its row; undefined where each host is its own. */
-  readonly twinOf: ((host: string) => string | undefined) | undefined
-  /** Proofs of `seen` rows that spare look-ups. */
-  readonly known: Known | undefined
-  readonly caps: LinkCaps
-  /** URLs with a query by path, as committed; absent: none are counted, and `queriesPerPathMax` does not apply. */
-  readonly queries: QueryCounts | undefined
-  readonly counters: Counters
-  /** The sequence of the next new URL. */
-  readonly sequence: number
-}
-
-interface PlannedHost {
-  readonly name: string
-  readonly key: Uint8Array
-  readonly isNew: boolean
-  readonly facts: Record<string, unknown>
-  changed: boolean
-  grown: boolean
-}
+import { stateOfOutcome, type Counters, type NewUrl, type Outcome, type QueuedUrl, type RefusalReason } from '../../engine/core/types.ts'
+import type { AgainUrl, CommitBatch, DeferredUrl, EndedUrl, PageRow } from '../store.ts'
+import { Admission, isQueueFull, type PlanView } from './admission.ts'
+import { Arena, decodePageRow, decodeState, encodePageRow, encodeState } from './codec.ts'
+import type { Write } from './environment.ts'
+import { dueKey, hostKeyOf, keyText, seenKey } from './layout.ts'
+import { PlannedHosts, type PlannedHost } from './planned-hosts.ts'
+import { isInLaterClass, QueueEdit } from './queue-edit.ts'
+import type { RowHead } from './queue-row.ts'
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] }
 
 export class Plan {
   readonly writes: Write[] = []
   readonly addedNew: boolean[] = []
+  readonly again: boolean[] = []
   readonly newLinks: number[] = []
-  /** Rows that leave the queue, and ready rows that enter it. */
-  readonly left: Uint8Array[] = []
-  readonly entered: Uint8Array[] = []
-  /** Fingerprints of all that the batch met and that has a `seen` row once it is committed; empty without a table. */
-  readonly proven: Uint8Array[] = []
-  /** URLs with a query that links of the batch brought, by path. */
-  readonly queryPaths: { readonly path: Uint8Array; urls: number }[] = []
   readonly counters: Mutable<Counters> & { refused: Record<RefusalReason, number> }
   readonly arena = new Arena()
-  sequence: number
+  readonly queue: QueueEdit
+  readonly admission: Admission
 
   readonly #view: PlanView
-  readonly #hashes = new Map<string, Uint8Array>()
-  readonly #hosts = new Map<string, PlannedHost>()
-  readonly #newNames = new Map<string, string>()
-  readonly #newUrls = new Set<string>()
-  readonly #newScope = new Set<string>()
-  readonly #touched = new Set<string>()
-  readonly #queryPaths = new Map<string, { readonly path: Uint8Array; urls: number }>()
-  readonly #pending = new Map<string, { readonly key: Uint8Array; change: number }>()
+  readonly #hosts: PlannedHosts
+  /** URLs that entered the queue in this batch, by their `seen` key. */
+  readonly #entered = new Set<string>()
 
-  constructor(view: PlanView, batch: CommitBatch) {
+  constructor(given: PlanView, batch: CommitBatch) {
+    const view = { ...given, hashOf: remembering(given.hashOf) }
     this.#view = view
     this.counters = { ...view.counters, refused: { ...view.counters.refused } }
-    this.sequence = view.sequence
+    this.queue = new QueueEdit({ queue: view.tables.queue, arena: this.arena, sequence: view.sequence })
+    this.#hosts = new PlannedHosts(view.tables, view.hashOf)
+    this.admission = new Admission(view, this.#hosts, { counters: this.counters, entered: this.#entered })
     for (const host of batch.hosts) this.#updateHost(host)
     for (const name of batch.scope) this.#addScope(name)
     for (const url of batch.added) this.addedNew.push(this.#addUrl(url))
+    for (const url of batch.again) this.again.push(this.#tryAgain(url))
     for (const ended of batch.ended) this.#end(ended)
     for (const deferred of batch.deferred) this.#defer(deferred)
-    this.#finishHosts()
+    for (const write of this.queue.finish()) this.writes.push(write)
+    for (const write of this.#hosts.writes(this.arena)) this.writes.push(write)
+    for (const write of this.admission.domains?.writes(this.arena) ?? []) this.writes.push(write)
   }
 
-  hostsGrown(): string[] {
-    return [...this.#hosts.values()].filter((host) => host.grown).map((host) => host.name)
+  get hostsGrown(): readonly string[] {
+    return this.#hosts.grown()
   }
 
-  #updateHost(update: CommitBatch['hosts'][number]): void {
-    const { name, pending: _pending, robots, ...facts } = update
-    const host = this.#host(name)
-    Object.assign(host.facts, facts)
-    host.changed = true
-    if (robots !== undefined) this.#put('robots', host.key, encodeJson(this.arena, robots))
+  #updateHost({ name, pending: _pending, robots, ...facts }: CommitBatch['hosts'][number]): void {
+    this.#hosts.change(name, facts, robots)
   }
 
   #addScope(name: string): void {
-    this.#newScope.add(name)
+    this.admission.addScope(name)
     this.#put('scope', Buffer.from(name), new Uint8Array(0))
   }
 
   #addUrl(url: NewUrl): boolean {
-    const key = seenKey(this.#hashOf(url.host), url.fingerprint)
-    if (this.#isSeen(key) || this.#isSeenUnderTwin(url.host, url.fingerprint)) return false
-    const host = this.#host(url.host)
-    if (host.facts['excluded'] === true) return this.#refuse('excluded_host')
+    const key = seenKey(this.#view.hashOf(url.host), url.fingerprint)
+    const seen = this.admission.seenAs(key, url.host)
+    if (seen !== undefined) return url.again !== undefined && this.#again(url.host, seen, url)
+    const host = this.#hosts.of(url.host)
+    if (host.isExcluded) return this.#refuse('excluded_host')
     this.#enter(host, key, url)
     return true
   }
 
+  #tryAgain({ host, fingerprint }: AgainUrl): boolean {
+    return this.#again(host, seenKey(this.#view.hashOf(host), fingerprint), undefined)
+  }
+
+  /** Moves an ended URL back into the queue. `given`: as the user wrote it now, which may be another spelling. */
+  #again(hostName: string, key: Uint8Array, given: NewUrl | undefined): boolean {
+    const state = this.#view.tables.seen.get(key)
+    const value = this.#view.tables.pages.get(key)
+    // Without a state or a page row it is new in this batch, or pending.
+    if (state === undefined || value === undefined || this.#entered.has(keyText(key))) return false
+    const was = decodeState(state)
+    if (was === 'pending') return false
+    const page = decodePageRow(value)
+    if (typeof given?.again === 'number' && page.fetchedAtMs >= given.again) return false
+    // A twin stands under the host that its page row names.
+    const url = given === undefined || hostOfUrl(page.url) !== hostName ? page.url : given.url
+    const host = this.#hosts.of(hostOfUrl(page.url))
+    if (host.isExcluded) return this.#refuse('excluded_host')
+    if (page.due !== undefined) this.#remove('due', dueKey(page.due.atMs, key))
+    this.counters[was] -= 1
+    this.counters.discovered -= 1
+    const priority = Math.min(page.priority, given?.priority ?? page.priority)
+    this.#enter(host, key, { url, host: host.name, fingerprint: key.subarray(8), depth: page.depth, priority }, true)
+    return true
+  }
+
   #end(ended: EndedUrl): void {
-    const { url, outcome, page } = ended
-    this.#takeRow(url)
-    const key = seenKey(this.#hashOf(url.host), url.fingerprint)
+    const { url, outcome } = ended
+    this.#take(url)
+    const key = seenKey(this.#view.hashOf(url.host), url.fingerprint)
     const state = stateOfOutcome[outcome]
-    this.#put('seen', key, encodeState(this.arena, state, outcome))
-    if (page !== undefined) this.#put('pages', key, encodePageRow(this.arena, page))
-    this.#changePending(hostKeyOf(url.row), -1)
-    this.counters.pending -= 1
+    this.#settle(key, outcome, pageRowOf(ended))
     this.counters[state] += 1
     if (state === 'done') {
       this.counters.pages += 1
       this.counters.wireBytes += ended.wireBytes
       this.counters.bodyBytes += ended.bodyBytes
+      if (url.previous !== undefined) this.counters.refetched += 1
+      if (outcome === 'not_modified') this.counters.notModified += 1
+      if (ended.isUnchanged === true) this.counters.unchanged += 1
     }
     if (ended.isNearDuplicate === true) this.counters.nearDuplicates += 1
     for (const [reason, count] of Object.entries(ended.refused ?? {})) this.counters.refused[reason as RefusalReason] += count
@@ -152,12 +141,12 @@ export class Plan {
         if (this.#followSpelling(url, links.url(index), links.hostHash(index))) added += 1
         continue
       }
-      if (this.#view.known?.has(fingerprint) === true) continue
+      if (this.admission.isKnown(fingerprint)) continue
       key.set(links.hostHash(index), 0)
       key.set(fingerprint, 8)
-      if (this.#isSeen(key)) continue
+      if (this.admission.isSeen(key)) continue
       const text = links.url(index)
-      if (this.#view.twinOf !== undefined && this.#isSeenUnderTwin(hostOfUrl(text), fingerprint)) continue
+      if (this.admission.isSeenUnderTwin(hostOfUrl(text), fingerprint)) continue
       if (this.#addLink(url, key.slice(), text, links.isRedirect(index))) added += 1
     }
     return added
@@ -172,9 +161,9 @@ export class Plan {
   #followSpelling(from: QueuedUrl, url: string, hostHash: Uint8Array): boolean {
     if (url === from.url || from.redirectedFrom?.includes(url) === true) return false
     const key = seenKey(hostHash, from.fingerprint)
-    if (Buffer.compare(hostHash, this.#hashOf(from.host)) !== 0) return !this.#isSeen(key) && this.#addLink(from, key, url, true)
-    const host = this.#host(from.host)
-    if (host.facts['excluded'] === true) return this.#refuse('excluded_host')
+    if (Buffer.compare(hostHash, this.#view.hashOf(from.host)) !== 0) return !this.admission.isSeen(key) && this.#addLink(from, key, url, true)
+    const host = this.#hosts.of(from.host)
+    if (host.isExcluded) return this.#refuse('excluded_host')
     this.counters.discovered -= 1
     this.counters[stateOfOutcome.redirect] -= 1
     this.#enterRedirected(from, host, key, url)
@@ -183,47 +172,31 @@ export class Plan {
 
   #addLink(from: QueuedUrl, key: Uint8Array, url: string, isRedirect: boolean): boolean {
     const name = hostOfUrl(url)
-    const hash = this.#hashOf(name)
-    invariant(Buffer.compare(hash, key.subarray(0, hash.length)) === 0, 'a link carries the hash of its host')
-    if (!this.#inScope(name)) return this.#refuse('scope')
-    const host = this.#host(name)
-    if (host.facts['excluded'] === true) return this.#refuse('excluded_host')
-    // A link that a full host did not take comes again; a redirect's target never does, since the URL that led to it is done.
-    // It takes that one's place in the queue.
-    if (!isRedirect && this.#isFull(host)) return this.#refuse('host_full')
-    if (!this.#takesQuery(url, isRedirect)) return this.#refuse('query_growth')
+    const depth = isRedirect ? from.depth : Math.min(from.depth + 1, limits.depthMax)
+    const priority = isRedirect ? from.priority : Math.min(depth, limits.priorityMax)
+    invariant(Buffer.compare(this.#view.hashOf(name), key.subarray(0, 8)) === 0, 'a link carries the hash of its host')
+    const link = { url, name, isRedirect, from: from.host }
+    const verdict = this.admission.admit(link)
+    const host = this.#hosts.of(name)
+    // A queue that is full gives up its worst URL of this host for a better one.
+    if (verdict !== 'admitted' && !(isQueueFull(verdict) && this.#evictWorse(host, priority, verdict))) return this.#refuse(verdict)
+    this.admission.take(link)
     const fingerprint = key.subarray(8)
-    if (isRedirect) {
-      this.#enterRedirected(from, host, key, url)
-    } else {
-      const depth = Math.min(from.depth + 1, limits.depthMax)
-      this.#enter(host, key, { url, host: name, fingerprint, depth, priority: Math.min(depth, limits.priorityMax), referrer: from.url })
-    }
+    if (isRedirect) this.#enterRedirected(from, host, key, url)
+    else this.#enter(host, key, { url, host: name, fingerprint, depth, priority, referrer: from.url })
     return true
   }
 
-  /** Rows of the host as committed, and what the batch changed so far: a page that ends makes room for its links. */
-  #isFull(host: PlannedHost): boolean {
-    const { queuedPerHostMax } = this.#view.caps
-    if (queuedPerHostMax === Number.POSITIVE_INFINITY) return false
-    const change = this.#pending.get(keyText(host.key))?.change ?? 0
-    return decodeCount(this.#view.tables.ready.get(host.key)) + change >= queuedPerHostMax
-  }
-
-  /** Counts the query of a URL for its path, unless a link must not bring it any more. A redirect's target is one URL. */
-  #takesQuery(url: string, isRedirect: boolean): boolean {
-    const { queries, caps } = this.#view
-    // A count that nobody asks for costs a hash of each link.
-    const path = queries === undefined || caps.queriesPerPathMax === Number.POSITIVE_INFINITY ? undefined : queryPathHash(url)
-    if (path === undefined) return true
-    const id = keyText(path)
-    const entry = this.#queryPaths.get(id) ?? { path, urls: 0 }
-    if (!isRedirect && queries!.countOf(path) + entry.urls >= caps.queriesPerPathMax) return false
-    if (entry.urls === 0) {
-      this.#queryPaths.set(id, entry)
-      this.queryPaths.push(entry)
-    }
-    entry.urls += 1
+  #evictWorse(host: PlannedHost, priority: number, code: RefusalReason): boolean {
+    const { isLeased } = this.#view
+    const url = this.queue.evict(host, priority, { isLeased: (sequence) => isLeased(host.name, sequence), rowsMax: limits.evictionRowsMax })
+    if (url === undefined) return false
+    this.#left(host, url)
+    const { depth, fingerprint } = url
+    this.#settle(seenKey(this.#view.hashOf(host.name), fingerprint), 'dropped', {
+      url: url.url, status: 0, outcome: 'dropped', code, fetchedAtMs: url.previous?.fetchedAtMs ?? 0, depth, priority: url.priority,
+    })
+    this.counters.dropped += 1
     return true
   }
 
@@ -233,55 +206,47 @@ export class Plan {
     this.#enter(host, key, { url, host: host.name, fingerprint: key.subarray(8), depth, priority, redirectedFrom, ...(referrer === undefined ? {} : { referrer }) })
   }
 
+  #enter(host: PlannedHost, key: Uint8Array, url: NewUrl, isAgain = false): void {
+    const { depth, priority, referrer, redirectedFrom } = url
+    const head: RowHead = { depth, priority, attempts: 0, isAgain, ...(referrer !== undefined && { referrer }), ...(redirectedFrom && { redirectedFrom }) }
+    const of = this.admission.classOf(host.name)
+    this.queue.add(host, of, head, url)
+    this.#entered.add(keyText(key))
+    this.admission.prove(key)
+    this.#put('seen', key, encodeState(this.arena, 'pending'))
+    this.#hosts.enter(host)
+    this.admission.domains?.change(host.name, 1, of === 'later')
+    this.counters.discovered += 1
+    this.counters.pending += 1
+  }
+
   #defer({ url, attempts, notBeforeMs, retry }: DeferredUrl): void {
-    const value = this.#takeRow(url)
-    const fingerprint = fingerprintOfQueueRow(value)
-    this.#put('queue', deferredRow(hostKeyOf(url.row), notBeforeMs, url.sequence), encodeQueueRow(this.arena, { ...url, fingerprint, attempts }))
+    this.queue.take(url)
+    this.queue.defer(url, attempts, notBeforeMs)
+    // A deferred row is of the first class.
+    if (isInLaterClass(url)) {
+      this.admission.domains?.change(url.host, -1, true)
+      this.admission.domains?.change(url.host, 1, false)
+    }
     if (retry) this.counters.retries += 1
   }
 
-  /** Takes the row of a claimed URL out of the queue. A URL that ends or is deferred twice breaks the lease. */
-  #takeRow(url: QueuedUrl): Uint8Array {
-    const id = keyText(url.row)
-    const value = this.#view.tables.queue.get(url.row)
-    invariant(!this.#touched.has(id), `a URL ends once in a batch: ${url.url}`)
-    invariant(value !== undefined, `a URL that ends has a row in the queue: ${url.url}`)
-    invariant(Buffer.compare(fingerprintOfQueueRow(value), url.fingerprint) === 0, `the row of a URL is its own: ${url.url}`)
-    this.#touched.add(id)
-    this.left.push(url.row)
-    this.writes.push({ table: 'queue', key: url.row })
-    return value
+  #take(url: QueuedUrl): void {
+    this.queue.take(url)
+    this.#left({ key: hostKeyOf(url.row), name: url.host }, url)
   }
 
-  /** Whether a URL has a `seen` row or gets one in this batch; then its fingerprint is proven too. */
-  #isSeen(key: Uint8Array): boolean {
-    if (!this.#view.tables.seen.has(key) && !this.#newUrls.has(keyText(key))) return false
-    this.#prove(key)
-    return true
+  #left(host: { readonly key: Uint8Array; readonly name: string }, url: QueuedUrl): void {
+    this.#hosts.leave(host.key)
+    this.admission.domains?.change(host.name, -1, isInLaterClass(url))
+    this.counters.pending -= 1
   }
 
-  /** A row stays under the host that its URL names, so that its end finds it whatever the rules are by then. */
-  #isSeenUnderTwin(host: string, fingerprint: Uint8Array): boolean {
-    const twin = this.#view.twinOf?.(host)
-    return twin !== undefined && this.#isSeen(seenKey(this.#hashOf(twin), fingerprint))
-  }
-
-  #prove(key: Uint8Array): void {
-    if (this.#view.known !== undefined) this.proven.push(key.slice(8))
-  }
-
-  #enter(host: PlannedHost, key: Uint8Array, url: NewUrl): void {
-    const row = readyRow(host.key, url.priority, this.sequence)
-    this.sequence += 1
-    this.#newUrls.add(keyText(key))
-    this.#prove(key)
-    this.entered.push(row)
-    this.#put('queue', row, encodeQueueRow(this.arena, { ...url, attempts: 0 }))
-    this.#put('seen', key, encodeState(this.arena, 'pending'))
-    this.#changePending(host.key, 1)
-    host.grown = true
-    this.counters.discovered += 1
-    this.counters.pending += 1
+  /** A URL has its outcome: its state, its page row, and when it is due again. */
+  #settle(key: Uint8Array, outcome: Outcome, page: PageRow): void {
+    this.#put('seen', key, encodeState(this.arena, stateOfOutcome[outcome], outcome))
+    this.#put('pages', key, encodePageRow(this.arena, page))
+    if (page.due !== undefined) this.#put('due', dueKey(page.due.atMs, key), new Uint8Array(0))
   }
 
   #refuse(reason: RefusalReason): false {
@@ -289,62 +254,31 @@ export class Plan {
     return false
   }
 
-  /** A host is in scope with its twin: the URLs of both are one, and a site may answer under the other name only. */
-  #inScope(host: string): boolean {
-    const { scope: { mode, domainOf }, twinOf } = this.#view
-    if (mode === 'any') return true
-    if (mode === 'domain') return this.#isScopeName(domainOf(host))
-    const twin = twinOf?.(host)
-    return this.#isScopeName(host) || (twin !== undefined && this.#isScopeName(twin))
-  }
-
-  #isScopeName(name: string): boolean {
-    return this.#newScope.has(name) || this.#view.tables.scope.has(Buffer.from(name))
-  }
-
-  #hashOf(name: string): Uint8Array {
-    const known = this.#hashes.get(name)
-    if (known !== undefined) return known
-    const hash = this.#view.hashOf(name)
-    this.#hashes.set(name, hash)
-    return hash
-  }
-
-  #host(name: string): PlannedHost {
-    const known = this.#hosts.get(name)
-    if (known !== undefined) return known
-    let row: Uint8Array | undefined
-    const key = findHostKey(this.#hashOf(name), name, (at) => {
-      row = this.#view.tables.hosts.get(at)
-      return row === undefined ? this.#newNames.get(keyText(at)) : nameOfHostRow(row)
-    })
-    const host = { name, key, isNew: row === undefined, facts: row === undefined ? {} : { ...factsOfHostRow(row) }, changed: false, grown: false }
-    this.#hosts.set(name, host)
-    if (host.isNew) this.#newNames.set(keyText(key), name)
-    return host
-  }
-
-  #changePending(key: Uint8Array, change: number): void {
-    const id = keyText(key)
-    const entry = this.#pending.get(id)
-    if (entry === undefined) this.#pending.set(id, { key, change })
-    else entry.change += change
-  }
-
-  #finishHosts(): void {
-    for (const host of this.#hosts.values()) {
-      // A host whose every link was refused leaves no row.
-      if (host.changed || (host.isNew && host.grown)) this.#put('hosts', host.key, encodeHostRow(this.arena, host.name, host.facts))
-    }
-    for (const { key, change } of this.#pending.values()) {
-      const pending = decodeCount(this.#view.tables.ready.get(key)) + change
-      invariant(pending >= 0, 'a host has no fewer than no rows')
-      if (pending === 0) this.writes.push({ table: 'ready', key })
-      else this.#put('ready', key, encodeCount(this.arena, pending))
-    }
-  }
-
   #put(table: Write['table'], key: Uint8Array, value: Uint8Array): void {
     this.writes.push({ table, key, value })
+  }
+
+  #remove(table: Write['table'], key: Uint8Array): void {
+    this.writes.push({ table, key })
+  }
+}
+
+/** A batch asks for the hashes of few hosts many times. */
+function remembering(hashOf: (host: string) => Uint8Array): (host: string) => Uint8Array {
+  const hashes = new Map<string, Uint8Array>()
+  return (host) => {
+    let hash = hashes.get(host)
+    if (hash === undefined) hashes.set(host, hash = hashOf(host))
+    return hash
+  }
+}
+
+/** What is remembered of a URL that ended. Where no server answered, what was known of its page before stands. */
+function pageRowOf({ url, outcome, code, atMs, page, due }: EndedUrl): PageRow {
+  const { depth, priority, previous } = url
+  const { fetchedAtMs: _fetchedAtMs, intervalMs: _intervalMs, ...before } = previous ?? { fetchedAtMs: 0, status: 0 }
+  return {
+    ...(page ?? { ...before, status: 0 }), url: url.url, outcome, fetchedAtMs: atMs, depth, priority,
+    ...(code !== undefined && { code }), ...(due && { due }),
   }
 }

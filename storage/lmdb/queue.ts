@@ -1,20 +1,25 @@
 /**
  * Reading the queue: which URLs of a host come next. Main thread; reads only. Invariant: best first, that is deferred
- * rows that are due in the order of their times, then ready rows by priority and arrival; never a leased one.
+ * rows that are due in the order of their times, then ready rows by priority and arrival, then those of the later class;
+ * never a leased one.
  *
- * Cost: two or three range reads, one key for each row that is stepped over and one look-up for each row that is
- * handed out, however long the queue is. Leased deferred rows are stepped over each time; they are bounded by what the
- * engine holds at once. Leased ready rows are spared by the cursor (cursors.ts).
+ * Cost: two range reads, three when the host has deferred rows, however long the queue is. Leased deferred rows are
+ * stepped over each time; they are bounded by what the engine holds at once. Rows whose URLs are all leased are spared by
+ * the cursor (cursors.ts).
  */
-import type { QueuedUrl } from '../../engine/core/types.ts'
+import type { PreviousFetch, QueuedUrl } from '../../engine/core/types.ts'
 import type { Claim } from '../store.ts'
-import { decodeQueueRow } from './codec.ts'
 import type { Cursors } from './cursors.ts'
 import type { Table } from './environment.ts'
-import { dueRange, laterRange, notBeforeMsOf, readyRange, sequenceOf } from './layout.ts'
+import { deferredRange, dueRange, laterRange, notBeforeMsOf, readyRange } from './layout.ts'
+import { decodeQueueRow, type DecodedUrl, type RowFilter } from './queue-row.ts'
 
-/** As much of the queue table as a claim reads. */
-export type QueueReader = Pick<Table, 'get' | 'keys'>
+/** As much of the tables as a claim reads. */
+export interface QueueReader {
+  readonly queue: Pick<Table, 'keys' | 'entries'>
+  /** What is remembered of an earlier fetch of the URL. */
+  readonly previousOf: (url: QueuedUrl) => PreviousFetch | undefined
+}
 
 export interface ClaimOptions {
   readonly limit: number
@@ -22,31 +27,83 @@ export interface ClaimOptions {
   readonly leased: ReadonlySet<number>
 }
 
-export function claim(queue: QueueReader, cursors: Cursors, host: { name: string; key: Uint8Array }, options: ClaimOptions): Claim {
-  const rows: Uint8Array[] = []
-  for (const row of queue.keys(dueRange(host.key, options.nowMs))) {
-    if (rows.length >= options.limit) break
-    if (!options.leased.has(sequenceOf(row))) rows.push(row)
+export function claim(reader: QueueReader, cursors: Cursors, host: { name: string; key: Uint8Array }, options: ClaimOptions): Claim {
+  const { queue } = reader
+  const taken = new Taking(host.name, options)
+  const [deferred] = queue.keys({ ...deferredRange(host.key), limit: 1 })
+  if (deferred !== undefined) {
+    for (const { key, value } of queue.entries(dueRange(host.key, options.nowMs))) {
+      if (taken.isFull) break
+      taken.row(key, value)
+    }
   }
-  if (rows.length < options.limit) {
-    rows.push(...claimReady(queue, cursors, host.key, { ...options, limit: options.limit - rows.length }))
-  }
-  const urls: QueuedUrl[] = rows.map((row) => decodeQueueRow(row, queue.get(row)!, host.name))
-  const [later] = queue.keys({ ...laterRange(host.key, options.nowMs), limit: 1 })
+  if (!taken.isFull) claimReady(queue, cursors, host.key, taken)
+  const urls = taken.urls.map(({ url, isAgain }) => (isAgain ? withPrevious(url, reader) : url))
+  const [later] = deferred === undefined ? [] : queue.keys({ ...laterRange(host.key, options.nowMs), limit: 1 })
   return later === undefined ? { urls } : { urls, nextDueAtMs: notBeforeMsOf(later) }
 }
 
-function claimReady(queue: QueueReader, cursors: Cursors, hostKey: Uint8Array, options: ClaimOptions): Uint8Array[] {
-  const rows: Uint8Array[] = []
-  const passed: number[] = []
-  let last: Uint8Array | undefined
-  for (const row of queue.keys(readyRange(hostKey, cursors.of(hostKey, options.leased)))) {
-    if (rows.length >= options.limit) break
-    const sequence = sequenceOf(row)
-    if (!options.leased.has(sequence)) rows.push(row)
-    passed.push(sequence)
-    last = row
+function withPrevious(url: QueuedUrl, { previousOf }: QueueReader): QueuedUrl {
+  const previous = previousOf(url)
+  return previous === undefined ? url : { ...url, previous }
+}
+
+/** What a claim has taken so far. */
+class Taking {
+  readonly urls: DecodedUrl[] = []
+  readonly #host: string
+  readonly #options: ClaimOptions
+
+  constructor(host: string, options: ClaimOptions) {
+    this.#host = host
+    this.#options = options
   }
-  if (last !== undefined) cursors.advance(hostKey, last, passed)
-  return rows
+
+  get leased(): ReadonlySet<number> {
+    return this.#options.leased
+  }
+
+  get isFull(): boolean {
+    return this.urls.length >= this.#options.limit
+  }
+
+  /** Takes what is free in a row; answers the sequences that are leased or taken now, and whether those are all. */
+  row(key: Uint8Array, value: Uint8Array): { readonly passed: readonly number[]; readonly isWhole: boolean } {
+    const { leased, limit } = this.#options
+    const passed: number[] = []
+    let open = limit - this.urls.length
+    let isWhole = true
+    const filter: RowFilter = {
+      limit: Number.POSITIVE_INFINITY,
+      wants: (sequence) => {
+        if (leased.has(sequence)) {
+          passed.push(sequence)
+          return false
+        }
+        if (open === 0) {
+          isWhole = false
+          return false
+        }
+        open -= 1
+        passed.push(sequence)
+        return true
+      },
+    }
+    this.urls.push(...decodeQueueRow(key, value, this.#host, filter))
+    return { passed, isWhole }
+  }
+}
+
+function claimReady(queue: QueueReader['queue'], cursors: Cursors, hostKey: Uint8Array, taken: Taking): void {
+  const held: number[] = []
+  let last: Uint8Array | undefined
+  for (const { key, value } of queue.entries(readyRange(hostKey, cursors.of(hostKey, taken.leased)))) {
+    const { passed, isWhole } = taken.row(key, value)
+    if (isWhole) {
+      held.push(...passed)
+      last = key
+    }
+    if (taken.isFull) break
+  }
+  if (last !== undefined) cursors.advance(hostKey, last, held)
 }

@@ -2,12 +2,18 @@
 import { fetchUrl, hostOfUrl } from '../../engine/core/fetch-url.ts'
 import { refusalReasons, type LinkList, type NewUrl, type Outcome, type QueuedUrl } from '../../engine/core/types.ts'
 import { fingerprintOf, hostHashOf, keyOf, plainKeys } from '../../engine/core/url-key.ts'
-import type { CommitBatch, EndedUrl, PageRow } from '../../storage/store.ts'
+import type { CheckReport, CommitBatch, EndedUrl, PageRow } from '../../storage/store.ts'
 
 export const noRefusals = Object.fromEntries(refusalReasons.map((reason) => [reason, 0]))
 
+/** All that `check` finds: empty when the store is sound. */
+export async function faultsOf(store: { check(): Promise<CheckReport> }): Promise<readonly string[]> {
+  const { mended, problems } = await store.check()
+  return [...mended, ...problems]
+}
+
 export function emptyBatch(parts: Partial<CommitBatch> = {}): CommitBatch {
-  return { ended: [], deferred: [], added: [], hosts: [], scope: [], warcLengths: new Map(), ...parts }
+  return { ended: [], deferred: [], added: [], again: [], hosts: [], scope: [], warcLengths: new Map(), ...parts }
 }
 
 export function newUrl(text: string, parts: Partial<NewUrl> = {}): NewUrl {
@@ -29,10 +35,10 @@ export function linkList(urls: readonly string[], options: { redirect?: boolean;
 export function ended(url: QueuedUrl, parts: Partial<EndedUrl> & { outcome?: Outcome } = {}): EndedUrl {
   const outcome = parts.outcome ?? 'ok'
   return {
-    url, outcome, links: linkList([]), line: Buffer.from(`{"url":${JSON.stringify(url.url)}`), wireBytes: 10, bodyBytes: 30, ...parts,
+    url, outcome, atMs: 1_700_000_000_000, links: linkList([]), line: Buffer.from(`{"url":${JSON.stringify(url.url)}`), wireBytes: 10, bodyBytes: 30, ...parts,
   }
 }
 
 export function pageRow(url: string, parts: Partial<PageRow> = {}): PageRow {
-  return { url, status: 200, outcome: 'ok', fetchedAtMs: 1_700_000_000_000, ...parts }
+  return { url, status: 200, outcome: 'ok', fetchedAtMs: 1_700_000_000_000, depth: 0, priority: 0, ...parts }
 }

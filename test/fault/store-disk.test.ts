@@ -3,6 +3,7 @@ import * as fs from 'node:fs'
 import * as os from 'node:os'
 import * as path from 'node:path'
 import { expect, test } from 'vitest'
+import { faultsOf } from '../contract/store-batch.ts'
 import { openStore } from '../../storage/lmdb/lmdb-store.ts'
 
 interface Report {
@@ -23,7 +24,7 @@ async function runUntilFull(kilobytes: number, lineBytes: number): Promise<Repor
   const store = await openStore(dir)
   expect(store.openedUnclean).toBe(true)
   expect(store.counters()).toEqual(report.counters)
-  expect(store.check()).toEqual([])
+  expect(await faultsOf(store)).toEqual([])
   await store.close()
   const lines = fs.readFileSync(path.join(dir, 'pages-000001.jsonl'), 'utf8').split('\n').length - 1
   expect(lines).toBe(report.counters.done)

@@ -32,7 +32,7 @@ const warcFile = store.warcFileFirst
 fs.mkdirSync(path.join(dir, 'warc'), { recursive: true })
 const warc = fs.openSync(path.join(dir, warcFileName(warcFile)), 'a')
 let warcLength = 0
-const empty = { ended: [], deferred: [], added: [], hosts: [], scope: [], warcLengths: new Map() }
+const empty = { ended: [], deferred: [], added: [], again: [], hosts: [], scope: [], warcLengths: new Map() }
 const added = [0, 1, 2, 3].map((number) => ({ url: urlOf(number), host: hostOfUrl(urlOf(number)), fingerprint: fingerprintOf(urlOf(number)), depth: 0, priority: 0 }))
 await store.commit({ ...empty, added })
 process.stdout.write('open\n')
@@ -49,8 +49,8 @@ for (;;) {
     const record = `${url.url}\n`
     warcLength += fs.writeSync(warc, record)
     const line = Buffer.from(`{"url":${JSON.stringify(url.url)},"pad":"${'x'.repeat(below(2_000))}"`)
-    const page = { url: url.url, status: 200, outcome: 'ok', fetchedAtMs: Date.now() }
-    batch.ended.push({ url, outcome: 'ok', page, links: links(Array.from({ length: below(6) }, () => below(200_000))), line, wireBytes: 1, bodyBytes: 2 })
+    const page = { status: 200 }
+    batch.ended.push({ url, outcome: 'ok', atMs: Date.now(), page, links: links(Array.from({ length: below(6) }, () => below(200_000))), line, wireBytes: 1, bodyBytes: 2 })
   }
   batch.warcLengths.set(warcFile, warcLength)
   if (urls.length < 8) batch.added = Array.from({ length: 20 }, () => below(200_000)).map((number) => ({ url: urlOf(number), host: hostOfUrl(urlOf(number)), fingerprint: fingerprintOf(urlOf(number)), depth: 0, priority: 0 }))

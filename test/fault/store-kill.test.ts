@@ -8,6 +8,7 @@ import * as path from 'node:path'
 import { expect, test } from 'vitest'
 import { hostOfUrl } from '../../engine/core/fetch-url.ts'
 import { fingerprintOf } from '../../engine/core/url-key.ts'
+import { faultsOf } from '../contract/store-batch.ts'
 import { openStore } from '../../storage/lmdb/lmdb-store.ts'
 
 const kills = Number(process.env['KILLS'] ?? 20)
@@ -44,7 +45,7 @@ test(`after each of ${kills} kills, counters, rows and files agree: each ended U
     await killAfter(dir, Math.floor(random() * 2 ** 32), random() * 150)
     const store = await openStore(dir)
     expect(store.openedUnclean).toBe(true)
-    expect(store.check()).toEqual([])
+    expect(await faultsOf(store)).toEqual([])
     const urls = lines(dir, /^pages-.*\.jsonl$/).map((line) => (JSON.parse(line) as { url: string }).url)
     expect(urls).toHaveLength(store.counters().done)
     expect(new Set(urls).size).toBe(urls.length)

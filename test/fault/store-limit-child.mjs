@@ -11,7 +11,7 @@ process.on('unhandledRejection', (error) => unhandled.push(String(error)))
 console.error = () => {}
 
 const store = await openStore(dir)
-const batch = { ended: [], deferred: [], added: [], hosts: [], scope: [], warcLengths: new Map() }
+const batch = { ended: [], deferred: [], added: [], again: [], hosts: [], scope: [], warcLengths: new Map() }
 
 async function codeOf(promise) {
   try {
@@ -33,7 +33,7 @@ async function commitRound(round) {
   await store.commit({ ...batch, added: added(round) })
   const { urls } = store.claim('h1.test', { limit: 3, nowMs: 0, leased: new Set() })
   const line = Buffer.alloc(Number(lineBytes), 'x')
-  await store.commit({ ...batch, ended: urls.map((url) => ({ url, outcome: 'ok', links: noLinks, line, wireBytes: 0, bodyBytes: 0 })) })
+  await store.commit({ ...batch, ended: urls.map((url) => ({ url, outcome: 'ok', atMs: 0, links: noLinks, line, wireBytes: 0, bodyBytes: 0 })) })
 }
 
 let commits = 0

@@ -5,6 +5,7 @@ import path from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { CrawlOptionsGiven } from '../../engine/core/options.ts'
 import { Crawler, type PageRecord, type Summary } from '../../engine/index.ts'
+import { faultsOf } from '../contract/store-batch.ts'
 import { openStore } from '../../storage/lmdb/lmdb-store.ts'
 import { countsOf, notOnce, readPages } from '../support/crawl.ts'
 import { openSmallWeb, type SmallAnswer, type SmallRequest } from '../support/small-web.ts'
@@ -77,7 +78,7 @@ async function crawled({ dedupe, scope = 'any' }: Pick<CrawlOptionsGiven, 'dedup
     const summary = await crawler.start()
     await crawler.close()
     const store = await openStore(web.options.dir)
-    const problems = store.check()
+    const problems = await faultsOf(store)
     await store.close()
     return { asked: web.asked, summary, records: await readPages(web.options.dir), problems }
   } finally {

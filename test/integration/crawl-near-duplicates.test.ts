@@ -2,6 +2,7 @@
 import { expect, it } from 'vitest'
 import type { CrawlOptionsGiven } from '../../engine/core/options.ts'
 import { Crawler, type PageRecord, type Summary } from '../../engine/index.ts'
+import { faultsOf } from '../contract/store-batch.ts'
 import { openStore } from '../../storage/lmdb/lmdb-store.ts'
 import { readPages } from '../support/crawl.ts'
 import { openSmallWeb } from '../support/small-web.ts'
@@ -40,7 +41,7 @@ async function crawled(options: CrawlOptionsGiven): Promise<Crawled> {
     const summary = await crawler.start()
     await crawler.close()
     const store = await openStore(web.options.dir)
-    const problems = store.check()
+    const problems = await faultsOf(store)
     expect(store.counters().nearDuplicates).toBe(summary.nearDuplicates)
     await store.close()
     return { summary, problems, records: new Map((await readPages(web.options.dir)).map((record) => [new URL(record.url).pathname, record])) }

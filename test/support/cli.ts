@@ -1,6 +1,6 @@
 /** Stand-ins for what the command line works with: a terminal that can be read, and snapshots of a crawl. */
 import type { Stats, Summary } from '../../engine/core/api-types.ts'
-import { refusalReasons, type Counters, type RefusalReason } from '../../engine/core/types.ts'
+import { noCounters, type Counters } from '../../engine/core/types.ts'
 
 /**
  * A terminal that understands what the screen writes: line feed, carriage return, cursor up, erase to the end of the
@@ -61,10 +61,10 @@ export class FakeTerminal {
   }
 }
 
-export const noRefusals = Object.fromEntries(refusalReasons.map((reason) => [reason, 0])) as Record<RefusalReason, number>
+export const noRefusals = noCounters.refused
 
 export function countersWith(given: Partial<Counters> = {}): Counters {
-  return { discovered: 0, pending: 0, done: 0, failed: 0, dropped: 0, excluded: 0, pages: 0, wireBytes: 0, bodyBytes: 0, retries: 0, nearDuplicates: 0, refused: noRefusals, ...given }
+  return { ...noCounters, ...given }
 }
 
 export function statsWith(given: Partial<Stats> = {}): Stats {

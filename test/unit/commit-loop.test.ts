@@ -18,7 +18,7 @@ function setUp() {
     store: {
       commit: (batch) => new Promise((resolve, reject) => {
         const result: CommitResult = {
-          commitNumber: commits.length, hostsGrown: [], addedNew: batch.added.map(({ depth }) => depth === 0), newLinks: batch.ended.map(() => 0),
+          commitNumber: commits.length, hostsGrown: [], again: batch.again.map(() => true), addedNew: batch.added.map(({ depth }) => depth === 0), newLinks: batch.ended.map(() => 0),
         }
         commits.push({ batch, atMs: clock.nowMs(), finish: () => resolve(result), fail: reject })
       }),
@@ -34,7 +34,7 @@ function queued(sequence: number): QueuedUrl {
 }
 
 function ended(sequence: number, lineBytes = 10, links = noLinks): EndedUrl {
-  return { url: queued(sequence), outcome: 'ok', links, line: new Uint8Array(lineBytes), wireBytes: 0, bodyBytes: 0 }
+  return { url: queued(sequence), outcome: 'ok', atMs: 0, links, line: new Uint8Array(lineBytes), wireBytes: 0, bodyBytes: 0 }
 }
 
 function deferred(sequence: number): DeferredUrl {

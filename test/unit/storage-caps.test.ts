@@ -5,11 +5,11 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { queryPathHash } from '../../engine/core/traps.ts'
 import type { QueuedUrl } from '../../engine/core/types.ts'
 import { Arena, decodeJson, encodeJson } from '../../storage/lmdb/codec.ts'
-import { metaKeys } from '../../storage/lmdb/commit.ts'
+import { metaKeys } from '../../storage/lmdb/state.ts'
 import { openEnvironment } from '../../storage/lmdb/environment.ts'
 import { openStore, type LmdbStore } from '../../storage/lmdb/lmdb-store.ts'
 import { QueryGrowth } from '../../storage/query-growth.ts'
-import { emptyBatch, ended, linkList, newUrl, noRefusals } from '../contract/store-batch.ts'
+import { emptyBatch, ended, faultsOf, linkList, newUrl, noRefusals } from '../contract/store-batch.ts'
 import { integer, withSeeds } from '../support/random.ts'
 
 const hashAt = (low: number, high: number): Uint8Array => Buffer.from(Int32Array.of(low, high).buffer)
@@ -78,10 +78,9 @@ describe('caps at commit', () => {
   const add = (...urls: string[]): Promise<{ addedNew: readonly boolean[] }> => store.commit(emptyBatch({ added: urls.map((url) => newUrl(url)) }))
   const claim = (host: string): readonly QueuedUrl[] => store.claim(host, { limit: 100, nowMs: 0, leased: new Set() }).urls
   const countOf = (url: string): number => queries.countOf(queryPathHash(url)!)
-  const none = { queuedPerHostMax: Number.POSITIVE_INFINITY, queriesPerPathMax: Number.POSITIVE_INFINITY }
 
   it('a host takes links up to its cap, exactly, over pages of one batch and of the next', async () => {
-    store.setCaps({ ...none, queuedPerHostMax: 3 })
+    await store.setCaps({ queuedPerHostMax: 3 })
     await add('http://a.test/0', 'http://a.test/1', 'http://c.test/')
     const [first, second] = claim('a.test')
     const links = (page: string): ReturnType<typeof linkList> => linkList([1, 2].map((index) => `http://b.test/${page}${index}`))
@@ -93,7 +92,7 @@ describe('caps at commit', () => {
   })
 
   it('a link that a full host did not take is taken later, and one that it has is not refused', async () => {
-    store.setCaps({ ...none, queuedPerHostMax: 1 })
+    await store.setCaps({ queuedPerHostMax: 1 })
     await add('http://a.test/0', 'http://c.test/', 'http://d.test/')
     const links = linkList(['http://b.test/1', 'http://b.test/2', 'http://b.test/1'])
     await store.commit(emptyBatch({ ended: [ended(claim('a.test')[0]!, { links })] }))
@@ -104,7 +103,7 @@ describe('caps at commit', () => {
   })
 
   it('a host whose first link is refused leaves no row, and what the user adds is taken all the same', async () => {
-    store.setCaps({ ...none, queuedPerHostMax: 1 })
+    await store.setCaps({ queuedPerHostMax: 1 })
     expect((await add('http://a.test/0', 'http://a.test/1', 'http://a.test/2')).addedNew).toEqual([true, true, true])
     await store.commit(emptyBatch({ ended: [ended(claim('a.test')[0]!, { links: linkList(['http://a.test/3']) })] }))
     expect([store.host('a.test')?.pending, store.counters().refused.host_full]).toEqual([2, 1])
@@ -112,23 +111,23 @@ describe('caps at commit', () => {
 
   it('a redirect within a full host takes the place of the URL that led to it', async () => {
     await add('http://a.test/0', 'http://a.test/1')
-    store.setCaps({ ...none, queuedPerHostMax: 2 })
+    await store.setCaps({ queuedPerHostMax: 2 })
     await store.commit(emptyBatch({ ended: [ended(claim('a.test')[0]!, { outcome: 'redirect', links: linkList(['http://a.test/to'], { redirect: true }) })] }))
     expect([store.host('a.test')?.pending, store.counters().refused.host_full]).toEqual([2, 0])
   })
 
   it('a redirect to another host that is full is taken all the same: no link will lead to its target again', async () => {
     await add('http://a.test/0', 'http://b.test/0')
-    store.setCaps({ ...none, queuedPerHostMax: 1 })
+    await store.setCaps({ queuedPerHostMax: 1 })
     await store.commit(emptyBatch({ ended: [ended(claim('a.test')[0]!, { outcome: 'redirect', links: linkList(['http://b.test/to'], { redirect: true }) })] }))
     expect([claim('b.test').map(({ url }) => url), store.counters().refused.host_full]).toEqual([['http://b.test/0', 'http://b.test/to'], 0])
     await store.commit(emptyBatch({ ended: [ended(claim('b.test')[0]!, { links: linkList(['http://b.test/2', 'http://b.test/3']) })] }))
     expect([claim('b.test').map(({ url }) => url), store.counters().refused.host_full]).toEqual([['http://b.test/to'], 2])
-    expect(store.check()).toEqual([])
+    expect(await faultsOf(store)).toEqual([])
   })
 
   it('a path takes queries up to its number, exactly, over pages of one batch and of the next', async () => {
-    store.setCaps({ ...none, queriesPerPathMax: 3 })
+    await store.setCaps({ queriesPerPathMax: 3 })
     await add('http://a.test/0', 'http://a.test/1')
     const [first, second] = claim('a.test')
     const links = (page: string): ReturnType<typeof linkList> => linkList([...[1, 2].map((index) => `http://b.test/p?${page}${index}`), `http://b.test/${page}`, `http://b.test/q?${page}`])
@@ -140,7 +139,7 @@ describe('caps at commit', () => {
   })
 
   it('queries are counted when they are new: links and redirects, not what the user adds', async () => {
-    store.setCaps({ ...none, queriesPerPathMax: 1 })
+    await store.setCaps({ queriesPerPathMax: 1 })
     await add('http://a.test/0', 'http://a.test/1', 'http://b.test/p?seed')
     expect(countOf('http://b.test/p?x')).toBe(0)
     const [first, second] = claim('a.test')

@@ -2,10 +2,11 @@ import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { stateOfOutcome, type Outcome, type UrlState } from '../../engine/core/types.ts'
 import {
-  Arena, decodeJson, decodePageRow, decodeQueueRow, decodeState, encodeCount, encodeHostRow, encodeJson, encodePageRow,
-  encodeQueueRow, encodeState, decodeCount, factsOfHostRow, nameOfHostRow,
+  Arena, decodeJson, decodePageRow, decodeState, encodeCount, encodeHostRow, encodeJson, encodePageRow, encodeState, decodeCount, factsOfHostRow,
+  nameOfHostRow,
 } from '../../storage/lmdb/codec.ts'
 import { readyRow } from '../../storage/lmdb/layout.ts'
+import { decodeQueueRow, encodeQueueRow, RowUrls } from '../../storage/lmdb/queue-row.ts'
 
 const text = fc.string({ unit: 'binary', maxLength: 40 }).filter((text) => text.isWellFormed())
 const bytes16 = fc.uint8Array({ minLength: 16, maxLength: 16 })
@@ -15,25 +16,47 @@ function withoutAbsent<T extends object>(value: T): T {
   return Object.fromEntries(Object.entries(value).filter(([, part]) => part !== undefined)) as T
 }
 
-test('a queue row is read back as it was written, whatever its texts hold', () => {
+const address = fc.tuple(
+  fc.constantFrom('http://a.test', 'https://a.test', 'https://a.test:8443', 'http://b.test', 'https://A.test', 'x:'),
+  fc.string({ unit: 'grapheme-ascii', maxLength: 60 }),
+).map(([start, rest]) => start + rest)
+const rowUrls = fc.array(fc.record({ url: address, fingerprint: bytes16 }), { minLength: 1, maxLength: 20 })
+const rowHead = fc.record({
+  depth: fc.nat(65_535), priority: fc.nat(255), attempts: fc.nat(255), isAgain: fc.boolean(),
+  referrer: fc.option(text, { nil: undefined }), redirectedFrom: fc.option(fc.array(text, { minLength: 1, maxLength: 20 }), { nil: undefined }),
+}).map((head) => withoutAbsent(head) as Parameters<typeof encodeQueueRow>[2])
+
+test('a row of the queue is read back as it was written, whatever its texts hold', () => {
   const arena = new Arena()
-  fc.assert(fc.property(fc.record({
-    url: text, fingerprint: bytes16, depth: fc.nat(65_535), priority: fc.nat(255), attempts: fc.nat(65_535),
-    referrer: fc.option(text, { nil: undefined }), redirectedFrom: fc.option(fc.array(text, { minLength: 1, maxLength: 20 }), { nil: undefined }),
-  }), fc.nat(255), (url, priority) => {
-    const row = readyRow(new Uint8Array(8), priority, 77)
-    const { referrer, redirectedFrom, ...always } = url
-    const value = encodeQueueRow(arena, { ...always, ...(referrer === undefined ? {} : { referrer }), ...(redirectedFrom === undefined ? {} : { redirectedFrom }) })
-    expect(decodeQueueRow(row, value, 'a.test')).toEqual(withoutAbsent({ ...url, row, host: 'a.test', sequence: 77 }))
+  fc.assert(fc.property(rowHead, rowUrls, (head, urls) => {
+    const row = readyRow(new Uint8Array(8), 'ready', head.priority, 77)
+    const { isAgain, ...shared } = head
+    const value = encodeQueueRow(arena, 'a.test', head, urls)
+    expect(decodeQueueRow(row, value, 'a.test')).toEqual(urls.map((url, index) => ({ url: { row, host: 'a.test', sequence: 77 + index, ...shared, ...url }, isAgain })))
+  }))
+})
+
+test('a row without some of its URLs holds the others with their sequences', () => {
+  const arena = new Arena()
+  fc.assert(fc.property(rowHead, rowUrls, fc.uniqueArray(fc.nat(19)), (head, urls, given) => {
+    const row = readyRow(new Uint8Array(8), 'later', head.priority, 77)
+    const gone = new Set(given)
+    const value = encodeQueueRow(arena, 'a.test', head, urls)
+    const left = new RowUrls(value).without(arena, gone)
+    const kept = urls.map(({ url }, index) => ({ url, sequence: 77 + index })).filter((_, index) => !gone.has(index))
+    const found = left === undefined ? [] : decodeQueueRow(row, left, 'a.test').map(({ url: { url, sequence, isLater } }) => ({ url, sequence, isLater }))
+    expect(found).toEqual(kept.map((each) => ({ ...each, isLater: true })))
   }))
 })
 
 test('a page row is read back as it was written', () => {
   const arena = new Arena()
   fc.assert(fc.property(fc.record({
-    url: text, status: fc.nat(999), outcome: fc.constantFrom(...outcomes), fetchedAtMs: fc.nat({ max: Number.MAX_SAFE_INTEGER }),
+    url: text, status: fc.nat(999), outcome: fc.constantFrom(...outcomes), fetchedAtMs: fc.nat({ max: 2 ** 48 - 1 }), depth: fc.nat(65_535), priority: fc.nat(255),
     code: fc.option(text, { nil: undefined }), contentHash: fc.option(bytes16, { nil: undefined }),
     etag: fc.option(text, { nil: undefined }), lastModified: fc.option(text, { nil: undefined }),
+    payloadDigest: fc.option(fc.uint8Array({ minLength: 20, maxLength: 20 }), { nil: undefined }), goneTimes: fc.option(fc.integer({ min: 1, max: 255 }), { nil: undefined }),
+    due: fc.option(fc.record({ atMs: fc.nat({ max: 2 ** 48 - 1 }), intervalMs: fc.nat({ max: 2 ** 48 - 1 }) }), { nil: undefined }),
   }), (page) => {
     const row = withoutAbsent(page) as Parameters<typeof encodePageRow>[1]
     expect(decodePageRow(encodePageRow(arena, row))).toEqual(row)
@@ -41,15 +64,17 @@ test('a page row is read back as it was written', () => {
 })
 
 function decodeUrl(value: Uint8Array): unknown {
-  return decodeQueueRow(readyRow(new Uint8Array(8), 0, 1), value, 'a.test')
+  return decodeQueueRow(readyRow(new Uint8Array(8), 'ready', 0, 1), value, 'a.test')
 }
 
 test('every row that lost its end, or has bytes behind it, is called corrupt', () => {
   const arena = new Arena()
-  const page = encodePageRow(arena, { url: 'http://a.test/', status: 200, outcome: 'ok', fetchedAtMs: 1, code: 'c', contentHash: new Uint8Array(16), etag: 'e', lastModified: 'l' })
-  const url = encodeQueueRow(arena, { url: 'http://a.test/', fingerprint: new Uint8Array(16), depth: 1, priority: 1, attempts: 1, referrer: 'r', redirectedFrom: ['x'] })
+  const page = encodePageRow(arena, { url: 'http://a.test/', status: 200, outcome: 'ok', fetchedAtMs: 1, depth: 1, priority: 1, code: 'c', contentHash: new Uint8Array(16), etag: 'e', lastModified: 'l' })
+  const url = encodeQueueRow(arena, 'a.test', { depth: 1, priority: 1, attempts: 1, isAgain: false, referrer: 'r', redirectedFrom: ['x'] }, [{ url: 'http://a.test/', fingerprint: new Uint8Array(16) }])
+  // A row of the queue without URLs is whole; it is never written.
+  const bare = new RowUrls(url).headBytes
   for (const [whole, decode] of [[page, decodePageRow], [url, decodeUrl]] as const) {
-    for (let length = 0; length < whole.length; length += 1) expect(() => decode(whole.subarray(0, length))).toThrow(expect.objectContaining({ code: 'store_corrupt' }))
+    for (let length = 0; length < whole.length; length += 1) if (decode === decodePageRow || length !== bare) expect(() => decode(whole.subarray(0, length))).toThrow(expect.objectContaining({ code: 'store_corrupt' }))
     expect(() => decode(Buffer.concat([whole, Buffer.alloc(1)]))).toThrow(expect.objectContaining({ code: 'store_corrupt' }))
   }
   for (const decode of [() => decodeState(Uint8Array.of(9)), () => decodeState(new Uint8Array(0)), () => decodeJson(Buffer.from('{'))]) {

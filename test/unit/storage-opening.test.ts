@@ -6,7 +6,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { KnownTable } from '../../storage/known.ts'
 import { checkDataFile } from '../../storage/lmdb/data-file.ts'
 import { openStore, type LmdbStore } from '../../storage/lmdb/lmdb-store.ts'
-import { emptyBatch, ended, linkList, newUrl, pageRow } from '../contract/store-batch.ts'
+import { emptyBatch, ended, faultsOf, linkList, newUrl, pageRow } from '../contract/store-batch.ts'
 
 let dir: string
 let data: string
@@ -90,7 +90,7 @@ test('a data file that was cut anywhere within its used pages is corrupt, not a 
     await expect(openStore(dir)).rejects.toMatchObject({ code: 'store_corrupt' })
   }
   fs.writeFileSync(data, whole.subarray(0, (lastPage + 1) * 4_096))
-  await made((store) => Promise.resolve(expect(store.check()).toEqual([])))
+  await made(async (store) => expect(await faultsOf(store)).toEqual([]))
 })
 
 test('a data file that is something else is corrupt', async () => {
