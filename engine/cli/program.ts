@@ -47,6 +47,7 @@ function makeProgram(exit: (code: number) => void): Command {
     .helpOption('--help', 'this help')
     .helpCommand('help [COMMAND]', 'the help of a command')
     .addHelpText('after', '\nA first crawl: sluice crawl https://example.com/ --max-pages 100\nThe flags of a command: sluice COMMAND --help')
+    .configureHelp({ minWidthToWrap: 30 })
     .configureOutput({ outputError: () => undefined })
     .exitOverride()
   const run = (action: (options: OptionValues, args: string[]) => Promise<number>) => async (...given: unknown[]): Promise<void> => {

@@ -111,7 +111,7 @@ export const limits = {
 
   // Store
   /** Of --max-store: from this share on links are refused, so that what is queued already can end. */
-  storeFullShare: 0.9,
+  storeLinksShareMax: 0.9,
   /** A row of the queue takes no further URL from this size on. */
   queueRowBytesMax: 1_000,
   /** Rows that are looked at for a worse URL when a queue is full; beyond them the new one is refused. */

@@ -301,7 +301,7 @@ export class LmdbStore implements Store {
 
   #isStoreFull(): boolean {
     const max = this.#storeBytesMax
-    return max < Number.POSITIVE_INFINITY && this.#places.environment.bytesUsed() >= limits.storeFullShare * max
+    return max < Number.POSITIVE_INFINITY && this.#places.environment.bytesUsed() >= limits.storeLinksShareMax * max
   }
 
   /** Makes the counts of domains for a queue that was not counted, or marks them as out of date. */

@@ -30,7 +30,8 @@ describe('the flags of crawl', () => {
       if (spec.type === 'choice' || spec.type === 'duration') expect(text).toContain(`${spec.flag} <${metavar(spec)}>`)
     }
     for (const group of flagGroups) expect(help.output.stdout).toContain(`\n${group}\n`)
-    expect(help.output.stdout.split('\n').filter((line) => line.length > 80)).toEqual([])
+    // A word that is longer than its column cannot be broken.
+    expect(help.output.stdout.split('\n').filter((line) => line.length > 80 && line.trim().includes(' '))).toEqual([])
   })
 
   it('name no command or flag of a later step in any help', async () => {

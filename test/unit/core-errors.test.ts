@@ -56,7 +56,7 @@ test('an error keeps its cause, and its exit code is that of the interface', () 
 
 test('every outcome ends in a state, and a usable answer is what done means', () => {
   expect(new Set(Object.values(stateOfOutcome))).toEqual(new Set(['done', 'failed', 'excluded', 'dropped']))
-  expect(Object.entries(stateOfOutcome).filter(([, state]) => state === 'done').map(([outcome]) => outcome)).toEqual(['ok', 'redirect', 'http_error'])
+  expect(Object.entries(stateOfOutcome).filter(([, state]) => state === 'done').map(([outcome]) => outcome)).toEqual(['ok', 'redirect', 'not_modified', 'http_error'])
 })
 
 test('every limit is a number above zero whose name ends in its unit', () => {
