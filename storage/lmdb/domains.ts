@@ -49,6 +49,8 @@ export class DomainEdit {
     const { counts } = this.#entry(host)
     counts.pending += by
     if (!isLater) counts.first += by
+    // Rows that lay in the later class when the counts were made were counted for the first.
+    counts.first = Math.min(counts.first, counts.pending)
   }
 
   /** Rows of a host that was not counted so far, as if none were of the later class. */

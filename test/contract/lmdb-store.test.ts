@@ -1,4 +1,6 @@
 import { openStore } from '../../storage/lmdb/lmdb-store.ts'
+import { storeAgainContract } from './store-again.ts'
 import { storeContract } from './store.ts'
 
 storeContract('the LMDB store', openStore)
+storeAgainContract('the store on LMDB', (dir) => openStore(dir))
