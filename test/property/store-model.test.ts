@@ -180,7 +180,7 @@ class Model {
 const url = fc.record({ host: fc.constantFrom(...HOSTS), page: fc.nat(25) }).map(({ host, page }) => `http://${host}/${page}`)
 const again = fc.option(fc.oneof(fc.constant<true>(true), fc.nat(20)), { nil: undefined, freq: 3 })
 const step = fc.oneof(
-  { weight: 3, arbitrary: fc.record({ kind: fc.constant('add' as const), urls: fc.array(fc.tuple(url, fc.nat(3), again), { maxLength: 6 }) }) },
+  { weight: 3, arbitrary: fc.record({ kind: fc.constant('add' as const), urls: fc.array(fc.tuple(url, fc.nat(6), again), { maxLength: 6 }) }) },
   { weight: 6, arbitrary: fc.record({ kind: fc.constant('claim' as const), host: fc.constantFrom(...HOSTS), limit: fc.integer({ min: 1, max: 4 }), ms: fc.nat(3) }) },
   { weight: 2, arbitrary: fc.record({ kind: fc.constant('giveBack' as const), seed: fc.nat() }) },
   { weight: 6, arbitrary: fc.record({ kind: fc.constant('settle' as const), fates: fc.array(fc.record({
@@ -342,8 +342,8 @@ class Run {
   }
 }
 
-const cap = (max: number): fc.Arbitrary<number> => fc.oneof({ weight: 2, arbitrary: fc.constant(none) }, { weight: 1, arbitrary: fc.integer({ min: 1, max }) })
-const caps = fc.record({ queuedPerHostMax: cap(12), queuedPerDomainMax: cap(20), queuedMax: cap(25), domainBudget: cap(5) })
+const cap = (max: number): fc.Arbitrary<number> => fc.oneof({ weight: 1, arbitrary: fc.constant(none) }, { weight: 1, arbitrary: fc.integer({ min: 1, max }) })
+const caps = fc.record({ queuedPerHostMax: cap(6), queuedPerDomainMax: cap(10), queuedMax: cap(15), domainBudget: cap(5) })
 
 test('claims, states, counters and hosts with work are those of a list in memory, whatever is reopened and killed in between', async () => {
   await fc.assert(fc.asyncProperty(caps, fc.array(step, { minLength: 5, maxLength: 40 }), async (given, steps) => {
@@ -356,5 +356,5 @@ test('claims, states, counters and hosts with work are those of a list in memory
       await run.store.close()
       fs.rmSync(base, { recursive: true })
     }
-  }), { numRuns: Number(process.env['RUNS'] ?? 60) })
+  }), { numRuns: Number(process.env['RUNS'] ?? 150) })
 }, 120_000)
