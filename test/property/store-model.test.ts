@@ -177,7 +177,7 @@ class Model {
   }
 }
 
-const url = fc.record({ host: fc.constantFrom(...HOSTS), page: fc.nat(25) }).map(({ host, page }) => `http://${host}/${page}`)
+const url = fc.record({ host: fc.constantFrom(...HOSTS), page: fc.nat(14) }).map(({ host, page }) => `http://${host}/${page}`)
 const again = fc.option(fc.oneof(fc.constant<true>(true), fc.nat(20)), { nil: undefined, freq: 3 })
 const step = fc.oneof(
   { weight: 3, arbitrary: fc.record({ kind: fc.constant('add' as const), urls: fc.array(fc.tuple(url, fc.nat(6), again), { maxLength: 6 }) }) },
@@ -187,8 +187,8 @@ const step = fc.oneof(
     outcome: fc.constantFrom<Outcome | 'defer'>('ok', 'ok', 'redirect', 'failed', 'dropped', 'robots_denied', 'not_modified', 'defer', 'defer'),
     links: fc.array(url, { maxLength: 6 }), delayMs: fc.nat(5), dueMs: fc.option(fc.nat(9), { nil: undefined }),
   }), { maxLength: 5 }) }) },
-  { weight: 2, arbitrary: fc.record({ kind: fc.constant('again' as const), urls: fc.array(url, { maxLength: 5 }) }) },
-  { weight: 2, arbitrary: fc.record({ kind: fc.constant('due' as const), ms: fc.nat(4), limit: fc.integer({ min: 1, max: 4 }) }) },
+  { weight: 4, arbitrary: fc.record({ kind: fc.constant('again' as const), urls: fc.array(url, { maxLength: 5 }) }) },
+  { weight: 4, arbitrary: fc.record({ kind: fc.constant('due' as const), ms: fc.nat(4), limit: fc.integer({ min: 1, max: 4 }) }) },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('exclude' as const), host: fc.constantFrom(...HOSTS) }) },
   { weight: 1, arbitrary: fc.record({ kind: fc.constantFrom('reopen' as const, 'kill' as const) }) },
 )
