@@ -112,7 +112,7 @@ export class FetchStage {
     this.#fetching += 1
     try {
       const result = await fetcher.fetch({
-        url: lease.url.url, bodyBytesMax: options.maxBodyBytes, deadlineMs: options.timeoutMs, acceptBody, onSend, signal: run.aborter.signal,
+        url: lease.url.url, bodyBytesMax: options.maxBodyBytes, deadlineMs: options.timeoutMs, acceptBody, onSend, isPaced: lease.isPaced, signal: run.aborter.signal,
       })
       if (result.ok) this.#answered(run, lease, result)
       else this.#unanswered(run, lease, result)
@@ -143,7 +143,7 @@ export class FetchStage {
 
   #unanswered(run: AnyRun, lease: Lease, failed: Failed): void {
     const { scheduler } = this.#parts
-    if (failed.code === 'aborted') {
+    if (failed.code === 'aborted' || failed.isStale === true) {
       scheduler.giveBack(lease)
       run.giveBack()
       return

@@ -32,6 +32,8 @@ export interface Candidate {
 /** A URL that is being fetched. */
 export interface Lease extends Candidate {
   readonly startedAtMs: number
+  /** A delay lies between its request and the next one of its unit. */
+  readonly isPaced: boolean
 }
 
 /** What the end of a fetch means for its URL. */
@@ -129,7 +131,7 @@ export class Scheduler {
     const { host } = candidate
     this.take(candidate)
     host.limiter.inFlight += 1
-    const lease = { ...candidate, startedAtMs: host.startedAtMs }
+    const lease = { ...candidate, startedAtMs: host.startedAtMs, isPaced: this.#delayMsOf(host) > 0 }
     this.hold(host, lease)
     return lease
   }

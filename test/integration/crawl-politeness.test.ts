@@ -35,3 +35,20 @@ it.each([
     await bed.close()
   }
 })
+
+it('keeps the delay also to a server that closes connections without an answer, and still tries such a page as often as it may', async () => {
+  const bed = await openBed({ hosts: 1, pagesPerHost: 16, sizeScale: 0.1, faultShare: 0.5, seed: 44, tls: false })
+  try {
+    const crawler = await Crawler.open({ ...bed.options, delayMs: 120, retries: 1, timeoutMs: 1_000 })
+    await crawler.add(bed.web.seeds)
+    await crawler.start()
+    await crawler.close()
+    const requests = await bed.requests()
+    const silent = [...bed.site.allPages()].filter(({ fault }) => fault === 'no_answer')
+    expect(silent.length).toBeGreaterThan(0)
+    for (const { path } of silent) expect(requests.filter((request) => request.path === path).length).toBeGreaterThanOrEqual(2)
+    expect(gapsBy(requests, ({ host }) => host).filter((gap) => gap < 60)).toEqual([])
+  } finally {
+    await bed.close()
+  }
+})

@@ -395,6 +395,17 @@ describe('kept connections', () => {
     expect(fetcher.stats()).toMatchObject({ connects: 2, reuses: 1, staleRetries: 1 })
   })
 
+  test.each(['/kept-then-closed', '/kept-then-reset'])('%s: one that the server has closed costs a paced request a turn and not a try, since the server may have seen it', async (path) => {
+    const { get, fetcher } = rig()
+    answered(await get(server.url(path)))
+    let sent = 0
+    const paced = { isPaced: true, onSend: () => { sent += 1 } }
+    expect(failed(await get(server.url(path), paced))).toMatchObject({ code: 'connection_closed', isStale: true })
+    expect([sent, fetcher.stats().staleRetries]).toEqual([1, 0])
+    answered(await get(server.url(path), paced))
+    expect(fetcher.stats()).toMatchObject({ connects: 2, reuses: 1 })
+  })
+
   test('that break off in the middle of a head are not tried again here', async () => {
     const { get, fetcher } = rig()
     answered(await get(server.url('/kept-then-half')))
