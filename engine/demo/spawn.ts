@@ -62,9 +62,14 @@ async function flushOnce(child: ChildProcess): Promise<void> {
 
 /** The channel's end, and not the process's, is what no message can come after. */
 async function nextMessage(child: ChildProcess): Promise<ToParent> {
-  const message = once(child, 'message').then(([first]) => first as ToParent)
-  const ended = once(child, 'disconnect').then(() => undefined)
+  const listening = new AbortController()
+  const { signal } = listening
+  const message = once(child, 'message', { signal }).then(([first]) => first as ToParent)
+  const ended = once(child, 'disconnect', { signal }).then(() => undefined)
   const first = await Promise.race([message, ended])
+  // The one that did not come leaves its listeners otherwise, and rejects now.
+  for (const other of [message, ended]) other.catch(() => undefined)
+  listening.abort()
   if (first === undefined) throw new SluiceError('internal', "the demonstration web's process ended by itself")
   return first
 }
