@@ -1,11 +1,11 @@
 /** A demonstration web, a crawl directory, and readers of what a crawl left there. */
-import { createReadStream } from 'node:fs'
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { WARCParser } from 'warcio'
 import { Site, spawnDemoWeb, type DemoWebOptions, type RequestEntry, type SpawnedDemoWeb } from '../../engine/demo/index.ts'
 import type { CrawlOptionsGiven, PageRecord } from '../../engine/index.ts'
+
+export { readWarcs, type WarcResponse } from '../../bench/warc-reader.ts'
 
 export interface CrawlBed {
   readonly web: SpawnedDemoWeb
@@ -62,29 +62,6 @@ export async function readPages(dir: string): Promise<PageRecord[]> {
   const names = (await readdir(dir)).filter((name) => /^pages-\d+\.jsonl$/.test(name)).sort()
   const texts = await Promise.all(names.map((name) => readFile(join(dir, name), 'utf8')))
   return texts.flatMap((text) => parseLines<PageRecord>(text))
-}
-
-export interface WarcResponse {
-  readonly url: string
-  readonly payload: Uint8Array
-  readonly status: number
-  readonly truncated: string | undefined
-}
-
-/** Every response record of the directory's WARC files, read by warcio; the payload as stored, not decoded. */
-export async function readWarcs(dir: string): Promise<WarcResponse[]> {
-  const names = (await readdir(join(dir, 'warc'))).filter((name) => name.endsWith('.warc.gz')).sort()
-  const responses: WarcResponse[] = []
-  for (const name of names) {
-    for await (const record of new WARCParser(createReadStream(join(dir, 'warc', name)))) {
-      if (record.warcType !== 'response') continue
-      responses.push({
-        url: record.warcTargetURI!, payload: await record.readFully(false), status: Number(record.httpHeaders?.statusCode),
-        truncated: record.warcHeader('WARC-Truncated') ?? undefined,
-      })
-    }
-  }
-  return responses
 }
 
 /** Items by how often they occur. */
