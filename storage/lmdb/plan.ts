@@ -102,8 +102,13 @@ export class Plan {
     // A twin stands under the host that its page row names.
     const url = given === undefined || hostOfUrl(page.url) !== hostName ? page.url : given.url
     const host = this.#hosts.of(hostOfUrl(page.url))
-    if (host.isExcluded) return this.#refuse('excluded_host')
     if (page.due !== undefined) this.#remove('due', dueKey(page.due.atMs, key))
+    if (host.isExcluded) {
+      // Never due again, or it would be offered for ever.
+      const { due, ...rest } = page
+      if (due !== undefined) this.#put('pages', key, encodePageRow(this.arena, rest))
+      return this.#refuse('excluded_host')
+    }
     this.counters[was] -= 1
     this.counters.discovered -= 1
     const priority = Math.min(page.priority, given?.priority ?? page.priority)

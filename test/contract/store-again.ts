@@ -136,6 +136,16 @@ export function storeAgainContract(name: string, open: (dir: string) => Promise<
         expect(textsOf('a.test')).toEqual(['http://a.test/1'])
       })
 
+      test('of an excluded host is forgotten when it is over, and does not come back', async () => {
+        await add('http://a.test/0', 'http://a.test/1')
+        await store.commit(emptyBatch({ ended: claim('a.test').map((url, index) => ended(url, { due: { atMs: 1_000 + index, intervalMs: 9 } })) }))
+        await store.commit(emptyBatch({ hosts: [{ name: 'a.test', excluded: true }] }))
+        expect((await store.commit(emptyBatch({ again: store.due(1_000, 10) }))).again).toEqual([false])
+        expect([store.due(1_000, 10), store.nextDueAtMs()]).toEqual([[], 1_001])
+        expect(store.pageRows(undefined, 10).rows.map(({ page }) => page.due?.atMs).toSorted()).toEqual([1_001, undefined])
+        expect(sums()).toMatchObject({ discovered: 2, pending: 0, done: 2 })
+      })
+
       test('is replaced by that of the next end, and taken away by an end without one', async () => {
         await add('http://a.test/0')
         await store.commit(emptyBatch({ ended: [ended(claim('a.test')[0]!, { due: { atMs: 10, intervalMs: 10 } })] }))
