@@ -8,7 +8,7 @@
  * closed crawler leaves no handle, so the process ends by itself.
  */
 import { addUrls, type AddTarget, type SeedSource } from './add-urls.ts'
-import type { AddResult, CrawlerEvents, CrawlState, HostStats, RunOptions, StartOptions, Stats, Summary } from './core/api-types.ts'
+import type { AddResult, CrawlerEvents, CrawlState, HostStats, RequeueFilter, RequeueResult, RunOptions, StartOptions, Stats, Summary } from './core/api-types.ts'
 import { SluiceError } from './core/errors.ts'
 import { hostNameOf } from './core/host-name.ts'
 import { limits } from './core/limits.ts'
@@ -18,6 +18,7 @@ import { CrawlLoop } from './crawl-loop.ts'
 import { AckWindow } from './flow/ack-window.ts'
 import { openStages, type OpenedStages } from './open-stages.ts'
 import type { Settled } from './parse-stage.ts'
+import { requeueUrls, wantedOf } from './requeue.ts'
 import { Run } from './run.ts'
 import { hostStatsOf, LoopMeter, statsOf, summaryOf } from './stats.ts'
 
@@ -177,6 +178,27 @@ export class Crawler {
     parts.scheduler.exclude(name)
     await parts.commits.flush()
     this.#loop.wake()
+  }
+
+  /**
+   * Puts ended URLs back into the queue, to be fetched again by this run or the next; their hosts are tried though they
+   * were given up. Looks at all ended URLs, in turns, so that a crawl goes on beside it; `onProgress` hears the sums so far.
+   *
+   * @throws SluiceError `crawler_closed`, `bad_option`, `usage` (a host that could never match), `disk_failed`
+   */
+  async requeue(filter: RequeueFilter, onProgress?: (soFar: RequeueResult) => void): Promise<RequeueResult> {
+    this.#checkOpen()
+    const { commits, store } = this.#stages.parts
+    return requeueUrls({
+      store,
+      revive: ({ name, failures = 0 }) => {
+        if (failures > 0) commits.noteHost({ name, failures: 0 })
+      },
+      again: (urls) => {
+        this.#checkOpen()
+        return commits.again(urls)
+      },
+    }, wantedOf(filter), onProgress)
   }
 
   /**

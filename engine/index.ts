@@ -33,7 +33,7 @@ export type { SeedSource } from './add-urls.ts'
 export { Crawler } from './crawler.ts'
 export { SluiceError, errorCodes, failureTable, type ErrorCode, type FailureCode, type FailureRule } from './core/errors.ts'
 export type {
-  AddResult, BlockedOn, Bound, CrawlerEvents, CrawlState, HostStats, RejectedUrl, RunOptions, StartOptions, Stats, Summary,
+  AddResult, BlockedOn, Bound, CrawlerEvents, CrawlState, HostStats, RejectedUrl, RequeueFilter, RequeueResult, RunOptions, StartOptions, Stats, Summary,
 } from './core/api-types.ts'
 export type { Concurrency, CrawlOptions, CrawlOptionsGiven, Format, HostLimitGiven, NearDuplicatePolicy, Politeness, RunLimits, RunLimitsGiven, Scope } from './core/options.ts'
 export type { Extractor, PageLink, ParsedPage } from '../threads/extractor.ts'

@@ -21,8 +21,7 @@ import { systemClock } from './core/clock.ts'
 import { SluiceError } from './core/errors.ts'
 import { limits } from './core/limits.ts'
 import { crawlOptions, resolveCrawlOptions, storedOptions, type CrawlOptions, type CrawlOptionsGiven } from './core/options.ts'
-import { registrableDomainOf } from './core/domain.ts'
-import { keyPolicyOf, twinHostOf, type KeyPolicy } from './core/url-key.ts'
+import { keyPolicyOf, type KeyPolicy } from './core/url-key.ts'
 import type { CrawlParts } from './crawl-parts.ts'
 import { Events } from './events.ts'
 import { createAddressGuard } from './fetch/address-guard.ts'
@@ -33,6 +32,7 @@ import { Resolver } from './fetch/resolver.ts'
 import { createTlsTrust } from './fetch/tls-context.ts'
 import { NearDuplicates } from './near-duplicates.ts'
 import { Scheduler } from './schedule/scheduler.ts'
+import { configureStore } from './store-options.ts'
 import { RobotsGate } from './web/robots.ts'
 
 /** What the stages tell the crawl loop. */
@@ -87,13 +87,8 @@ async function openAll(given: CrawlOptionsGiven, on: StageEvents, closers: Close
   closers.push(() => store.close())
   const before = store.options()
   const options = resolveCrawlOptions(given, before)
-  store.setScope(options.scope, registrableDomainOf)
   const keyPolicy = keyPolicyOf(options.dedupe)
-  if (keyPolicy.www) store.setTwins(twinHostOf)
-  await store.setCaps({
-    queuedPerHostMax: options.maxQueuedPerHost, queuedPerDomainMax: options.maxQueuedPerDomain, queuedMax: options.maxQueued, domainBudget: options.domainBudget,
-    queriesPerPathMax: options.traps === 'on' ? options.maxQueriesPerPath : Number.POSITIVE_INFINITY,
-  }, options.maxStoreBytes)
+  await configureStore(store, options)
 
   const [clock, events] = [systemClock, new Events(dir)]
   const scopeTable = ScopeTable.create(limits.scopeNamesMax)

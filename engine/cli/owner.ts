@@ -6,9 +6,11 @@ import fs from 'node:fs'
 import path from 'node:path'
 import { SluiceError } from '../core/errors.ts'
 import { limits } from '../core/limits.ts'
+import { resolveCrawlOptions } from '../core/options.ts'
 import { acquireDir, askOwner } from '../../storage/control.ts'
-import { openStore } from '../../storage/lmdb/lmdb-store.ts'
+import { openStore, type LmdbStore } from '../../storage/lmdb/lmdb-store.ts'
 import type { Store } from '../../storage/store.ts'
+import { configureStore } from '../store-options.ts'
 import type { ControlAnswer, ControlRequest } from './control-handler.ts'
 
 /** Throws `no_crawl` when the directory holds none; makes nothing. */
@@ -34,12 +36,13 @@ export async function readStore<T>(dir: string, read: (store: Store) => T): Prom
 }
 
 /** Changes the store of a crawl that is not running, under its lock. Throws as `openStore`; `store_in_use` when a crawl has started. */
-export async function changeStore(dir: string, change: (store: Store) => Promise<unknown>): Promise<void> {
+export async function changeStore<T>(dir: string, change: (store: LmdbStore) => Promise<T>): Promise<T> {
   const lock = await acquireDir(dir, { waitMs: limits.lockWaitMs })
   try {
-    const store = await openStore(dir)
+    const store = await openStore(dir, { isVisit: true })
     try {
-      await change(store)
+      await configureStore(store, resolveCrawlOptions({}, store.options()))
+      return await change(store)
     } finally {
       await store.close()
     }

@@ -7,6 +7,7 @@ import { Command, CommanderError, Option, type OptionValues } from 'commander'
 import { errorCodes, SluiceError } from '../core/errors.ts'
 import { parseValue } from '../core/option-values.ts'
 import { crawlOptions } from '../core/options.ts'
+import { stateOfOutcome } from '../core/types.ts'
 import type { ExportFormat } from './export.ts'
 import { crawlFlags, optionsOfFlags, type Flag } from './flags.ts'
 import { reportError } from './lines.ts'
@@ -56,6 +57,7 @@ function makeProgram(exit: (code: number) => void): Command {
   }
   addCrawl(program, run)
   addState(program, run)
+  addCare(program, run)
   addInspect(program, run)
   addProfile(program, run)
   addWeb(program, run)
@@ -110,6 +112,18 @@ function addState(program: Command, run: Run): void {
     }))
   addDir(program.command('exclude').argument('<HOST...>')).usage('HOST... [OPTIONS]').description('stop a host, now and later')
     .action(run(async ({ dir }, hosts) => (await import('./exclude.ts')).runExclude(hosts, dir)))
+}
+
+/** Several values of a flag, given with commas or by repeating it. */
+const several = (value: string, before: readonly string[] | undefined): readonly string[] => [...(before ?? []), value]
+
+function addCare(program: Command, run: Run): void {
+  addDir(program.command('requeue')).usage('[OPTIONS]').summary('try ended URLs again')
+    .description('Puts URLs that have ended back into the queue: those that match every filter given. Works on a running crawl too.')
+    .option('--outcome <OUTCOME>', `what became of them, several with commas: ${Object.keys(stateOfOutcome).join(', ')}`, several)
+    .option('--code <CODE>', 'their failure code, such as timeout or http_503', several)
+    .option('--host <NAME>', 'their host').option('--all', 'all of them').option('--json', 'as one JSON object')
+    .action(run(async ({ dir, json, ...filter }) => (await import('./requeue.ts')).runRequeue({ dir, json: json === true, filter })))
 }
 
 /** What a fetch of one document can be told. */

@@ -1,7 +1,7 @@
 /** Types of the library's face that are neither records nor options. Leaf module. */
 import type { ErrorCode } from './errors.ts'
 import type { RunLimitsGiven } from './options.ts'
-import type { Counters, PageRecord } from './types.ts'
+import type { Counters, Outcome, PageRecord } from './types.ts'
 
 /** Which bound is holding the crawl back; `nothing` while it goes at full speed. */
 export type BlockedOn =
@@ -95,6 +95,25 @@ export interface AddResult {
   readonly rejected: number
   /** The first hundred of them. */
   readonly rejections: readonly RejectedUrl[]
+}
+
+/** Which ended URLs are to be tried again: those that match all that is given. */
+export interface RequeueFilter {
+  /** One of these outcomes; several as a list, or in one text with commas. */
+  readonly outcome?: Outcome | string | readonly string[]
+  /** One of these codes: of failures, or of what was dropped. */
+  readonly code?: string | readonly string[]
+  /** The host, written as anybody would. */
+  readonly host?: string
+  /** Every URL that has ended; needed when nothing else is given. */
+  readonly all?: boolean
+}
+
+export interface RequeueResult {
+  /** URLs that are in the queue again. */
+  readonly requeued: number
+  /** URLs that match and were passed over, because their host is excluded. */
+  readonly excluded: number
 }
 
 /** What is known of one host. */

@@ -110,6 +110,8 @@ export const limits = {
   nearDuplicateCandidatesMax: 256,
 
   // Store
+  /** Page rows that a requeue looks at before others have their turn, and the most that it puts back in one commit. */
+  requeueRowsPerTurnMax: 500,
   /** Of --max-store: from this share on links are refused, so that what is queued already can end. */
   storeLinksShareMax: 0.9,
   /** A row of the queue takes no further URL from this size on. */

@@ -42,6 +42,8 @@ export interface OpenOptions {
   readonly queries?: QueryGrowth
   /** Looks only: nothing is written, cut or marked, and the directory's owner may be at work. Throws `no_crawl`. */
   readonly readOnly?: boolean
+  /** Changes something and goes, as commands do: whether the last crawl had stopped cleanly is still known afterwards. */
+  readonly isVisit?: boolean
   readonly jsonlFileBytesMax?: number
 }
 
@@ -96,6 +98,7 @@ export class LmdbStore implements Store {
   readonly #known: KnownTable | undefined
   readonly #queries: QueryGrowth | undefined
   readonly #readOnly: boolean
+  readonly #isVisit: boolean
   readonly #cursors = new Cursors()
   #state: StoredState
   #scope: { mode: ScopeMode; domainOf: (host: string) => string } = { mode: 'any', domainOf: (host) => host }
@@ -115,6 +118,7 @@ export class LmdbStore implements Store {
     this.#known = options.known
     this.#queries = options.queries
     this.#readOnly = options.readOnly ?? false
+    this.#isVisit = options.isVisit ?? false
     this.crawlId = Buffer.from(this.#tables.meta.get(metaKeys.crawlId)!).toString()
     this.openedUnclean = !state.clean
     this.warcFileFirst = Math.max(0, ...fileNumbers(places.lengths.keys(), 'warc')) + 1
@@ -341,7 +345,7 @@ export class LmdbStore implements Store {
     const { environment, jsonl } = this.#places
     try {
       await jsonl.close()
-      if (!this.#readOnly && environment.failure === undefined) await environment.write([stateRow({ ...this.#state, clean: true })])
+      if (!this.#readOnly && environment.failure === undefined) await environment.write([stateRow({ ...this.#state, clean: !(this.#isVisit && this.openedUnclean) })])
     } finally {
       await environment.close()
     }

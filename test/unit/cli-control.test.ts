@@ -15,6 +15,13 @@ function fakeCrawler(calls: string[]): ControlledCrawler {
       calls.push(`exclude ${name}`)
       if (name === 'closed.test') throw new SluiceError('crawler_closed', 'the crawler is closed')
     },
+    requeue: async ({ host }, onProgress) => {
+      calls.push(`requeue ${host}`)
+      onProgress({ requeued: 2, excluded: 0 })
+      if (host === 'slow.test') await new Promise(() => undefined)
+      if (host === 'closed.test') throw new SluiceError('crawler_closed', 'the crawler is closed')
+      return { requeued: 5, excluded: 1 }
+    },
     pause: () => calls.push('pause'),
     resume: () => calls.push('resume'),
   }
@@ -29,6 +36,8 @@ describe('the control handler', () => {
     [{ cmd: 'resume' }, ['resume'], { ok: true }],
     [{ cmd: 'exclude', hosts: ['A.test', 'b.test'] }, ['exclude a.test', 'exclude b.test'], { ok: true, excluded: ['a.test', 'b.test'] }],
     [{ cmd: 'exclude', hosts: ['closed.test'] }, ['exclude closed.test'], { ok: false, code: 'crawler_closed' }],
+    [{ cmd: 'requeue', filter: { host: 'a.test' } }, ['requeue a.test'], { ok: true, requeue: { requeued: 5, excluded: 1, isDone: true } }],
+    [{ cmd: 'requeue', filter: { host: 'closed.test' } }, ['requeue closed.test'], { ok: false, code: 'crawler_closed' }],
   ])('does what %o asks for', async (request, expectedCalls, answer) => {
     const calls: string[] = []
     expect(await handleControl(fakeCrawler(calls), request)).toMatchObject(answer)
@@ -37,11 +46,28 @@ describe('the control handler', () => {
 
   it.each([
     [undefined], [null], [7], ['status'], [{}], [{ cmd: 'stop' }], [{ cmd: 'host' }], [{ cmd: 'exclude' }], [{ cmd: 'exclude', hosts: [] }],
+    [{ cmd: 'requeue' }], [{ cmd: 'requeue', filter: { host: 'not a host' } }],
     [{ cmd: 'exclude', hosts: ['good.test', 'not a host'] }], [{ cmd: 'exclude', hosts: [7] }],
   ])('answers %o with what is wrong, and does nothing', async (request) => {
     const calls: string[] = []
     expect(await handleControl(fakeCrawler(calls), request)).toMatchObject({ ok: false, code: 'usage' })
     expect(calls).toEqual([])
+  })
+})
+
+describe('a requeue that takes long', () => {
+  it('is answered before it is done, can be followed, and has no other beside it', async () => {
+    const calls: string[] = []
+    const crawler = fakeCrawler(calls)
+    const soFar = { ok: true, requeue: { requeued: 2, excluded: 0, isDone: false } }
+    expect(await handleControl(crawler, { cmd: 'requeue', filter: { host: 'slow.test' } })).toMatchObject(soFar)
+    expect(await handleControl(crawler, { cmd: 'requeue' })).toMatchObject(soFar)
+    expect(await handleControl(crawler, { cmd: 'requeue', filter: { host: 'a.test' } })).toMatchObject({ ok: false, code: 'already_running' })
+    expect(calls).toEqual(['requeue slow.test'])
+  })
+
+  it.each([{}, { outcome: 'good' }, { outcome: [] }, { code: 'timeout,none' }, { all: false }, 7, null])('with the filter %j is refused', async (filter) => {
+    expect(await handleControl(fakeCrawler([]), { cmd: 'requeue', filter })).toMatchObject({ ok: false, code: 'bad_option' })
   })
 })
 
