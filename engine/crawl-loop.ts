@@ -55,6 +55,11 @@ export class CrawlLoop {
     return this.#fetches.received.length
   }
 
+  /** Links that workers dropped because they are known. */
+  get linksKnown(): number {
+    return this.#parses.linksKnown
+  }
+
   /** URLs that the last run left waiting because their moment lies beyond the tail. */
   get parked(): number {
     return this.#parked

@@ -33,9 +33,9 @@ export type { SeedSource } from './add-urls.ts'
 export { Crawler } from './crawler.ts'
 export { SluiceError, errorCodes, failureTable, type ErrorCode, type FailureCode, type FailureRule } from './core/errors.ts'
 export type {
-  AddResult, BlockedOn, Bound, CrawlerEvents, CrawlState, HostStats, RejectedUrl, RequeueFilter, RequeueResult, RunOptions, StartOptions, Stats, Summary,
+  AddResult, BlockedOn, Bound, CrawlerEvents, CrawlState, HostStats, RejectedUrl, RequeueFilter, RequeueResult, RunOptions, StartOptions, Stats, StoreStats, Summary,
 } from './core/api-types.ts'
-export type { Concurrency, CrawlOptions, CrawlOptionsGiven, Format, HostLimitGiven, NearDuplicatePolicy, Politeness, RunLimits, RunLimitsGiven, Scope } from './core/options.ts'
+export type { Concurrency, CrawlOptions, CrawlOptionsGiven, Durability, Format, HostLimitGiven, NearDuplicatePolicy, Politeness, RunLimits, RunLimitsGiven, Scope } from './core/options.ts'
 export type { Extractor, PageLink, ParsedPage } from '../threads/extractor.ts'
 export type { DedupeRule } from './core/url-key.ts'
 export type { Counters, LinkElement, Outcome, PageRecord, RefusalReason, Timings, TlsFacts, UrlState } from './core/types.ts'

@@ -36,8 +36,15 @@ export class ParseStage {
   readonly #warcCollected = new Map<number, number>()
   readonly #warcStored = new Map<number, number>()
 
+  #linksKnown = 0
+
   constructor(parts: CrawlParts) {
     this.#parts = parts
+  }
+
+  /** Links that workers dropped because they are known. */
+  get linksKnown(): number {
+    return this.#linksKnown
   }
 
   /** Pages in slots. */
@@ -65,6 +72,7 @@ export class ParseStage {
     this.#parsing.delete(page.ticket)
     if (!('result' in page)) return settleUnread(parsing, page.code)
     const { warc } = page.result
+    this.#linksKnown += page.result.linksKnown
     if (warc !== undefined) this.#warcCollected.set(warc.file, warc.offset + warc.length)
     return settle(parsing, page.result, needsRecord)
   }

@@ -35,7 +35,7 @@ export interface StatsSource {
 
 export function statsOf({ parts, loop, meter, state, run, elapsedMs, fetches, retries }: StatsSource): Stats {
   const { commits, fetcher, options, pool, scheduler, store } = parts
-  const counters = store.counters()
+  const [counters, nextDueAtMs] = [store.counters(), store.nextDueAtMs()]
   const [slots, sockets] = [pool.stats(), fetcher.stats()]
   const bounds: Bound[] = [
     { name: 'connections', used: loop.inFlight, max: options.connections },
@@ -50,7 +50,8 @@ export function statsOf({ parts, loop, meter, state, run, elapsedMs, fetches, re
   return Object.freeze({
     ...counters, state, blockedOn: loop.blockedOn, leased: scheduler.leasedCount, inFlight: loop.inFlight, hosts: scheduler.hostsCount,
     retryShare: fetches === 0 ? 0 : Math.min(1, retries / fetches), fetches, commitLagMs: Math.round(commits.lagMs),
-    loopUtilization: meter.read(), workersLost: slots.workersLost, bounds, residentBytes: process.memoryUsage.rss(), elapsedMs,
+    loopUtilization: meter.read(), workersLost: slots.workersLost, linksDroppedKnown: loop.linksKnown,
+    store: store.stats(), ...(nextDueAtMs !== undefined && { nextDueAtMs }), durability: options.durability, bounds, residentBytes: process.memoryUsage.rss(), elapsedMs,
   })
 }
 

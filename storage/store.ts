@@ -10,6 +10,7 @@
  * One commit at a time: `commit` may be called again only when the last one has resolved, so that everything it reads
  * is what the last one wrote, and dedupe is exact without conditional writes.
  */
+import type { StoreStats } from '../engine/core/api-types.ts'
 import type { Counters, LinkList, NewUrl, Outcome, QueuedUrl, RefusalReason } from '../engine/core/types.ts'
 
 /** A URL that has its outcome. */
@@ -135,19 +136,6 @@ export interface Claim {
 export interface RowsPart<T> {
   readonly rows: readonly T[]
   readonly cursor?: Uint8Array
-}
-
-/** What the store did since it was opened, and what it takes. */
-export interface StoreStats {
-  readonly commits: number
-  readonly rowsWritten: number
-  /** Links that a commit looked for: in the known table, and in `seen`. */
-  readonly linksKnown: number
-  readonly linksLookedUp: number
-  /** Of those looked up: they were new. */
-  readonly linksNew: number
-  /** Pages in use of the store's file, in bytes; what was freed inside it is not among them. */
-  readonly bytesUsed: number
 }
 
 /** What `check` found. */

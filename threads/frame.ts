@@ -3,19 +3,20 @@
  * copies the frame once, out of the slot, and makes strings of links only when asked. Invariant: whatever bytes come
  * in, nothing outside them is read; a damaged frame is a value with a reason.
  *
- *   0      4       5     6       8       12      16     20        24        28         36          52        60
- *   +------+-------+-----+-------+-------+-------+------+---------+---------+----------+-----------+---------+---------------+
- *   | SLF1 |outcome|flags| code  | body  | links | line | WARC    | WARC    | WARC     | content   | SimHash | refused, a    |
- *   |      |       |     | bytes | bytes |       | bytes| file    | length  | offset   | hash (16) | (8)     | u32 a reason  |
- *   +------+-------+-----+-------+-------+-------+------+---------+---------+----------+-----------+---------+---------------+
- *   116: code | line | links
+ *   0      4       5     6       8       12      16     20        24        28         36          52        60      64
+ *   +------+-------+-----+-------+-------+-------+------+---------+---------+----------+-----------+---------+-------+--------------+
+ *   | SLF1 |outcome|flags| code  | body  | links | line | WARC    | WARC    | WARC     | content   | SimHash | known | refused, a   |
+ *   |      |       |     | bytes | bytes |       | bytes| file    | length  | offset   | hash (16) | (8)     | links | u32 a reason |
+ *   +------+-------+-----+-------+-------+-------+------+---------+---------+----------+-----------+---------+-------+--------------+
+ *   behind the reasons: code | line | links
  *   a link: fingerprint (16) | host hash (8) | flags (1) | URL bytes (2) | URL, which is ASCII (core/fetch-url.ts)
  */
 import { refusalReasons, type LinkList, type ParsedResult, type RefusalReason } from '../engine/core/types.ts'
 
 const MAGIC = 0x31464c53
 const SIMHASH_AT = 52
-const REFUSED_AT = 60
+const KNOWN_AT = 60
+const REFUSED_AT = 64
 const HEAD_BYTES = REFUSED_AT + 4 * refusalReasons.length
 const LINK_HEAD_BYTES = 27
 const outcomes = ['ok', 'redirect', 'http_error', 'failed'] as const
@@ -56,8 +57,9 @@ export function encodeFrame(result: ParsedResult, target: Uint8Array): number {
   out.writeDoubleLE(warc?.offset ?? 0, 28)
   if (contentHash === undefined) out.fill(0, 36, 52)
   else out.set(contentHash, 36)
-  if (simhash === undefined) out.fill(0, SIMHASH_AT, REFUSED_AT)
+  if (simhash === undefined) out.fill(0, SIMHASH_AT, KNOWN_AT)
   else out.set(simhash, SIMHASH_AT)
+  out.writeUInt32LE(result.linksKnown, KNOWN_AT)
   refusalReasons.forEach((reason, index) => out.writeUInt32LE(result.refused[reason], REFUSED_AT + 4 * index))
   const codeBytes = out.write(code ?? '', HEAD_BYTES)
   out.writeUInt16LE(codeBytes, 6)
@@ -158,11 +160,12 @@ export function decodeFrame(source: Uint8Array): DecodedFrame {
     outcome,
     bodyBytes: bytes.readUInt32LE(8),
     links: new FrameLinks(bytes, starts),
+    linksKnown: bytes.readUInt32LE(KNOWN_AT),
     refused: refused as Record<RefusalReason, number>,
     line: bytes.subarray(lineAt, linksAt),
     ...((flags & FLAG_CODE) === 0 ? {} : { code: bytes.toString('utf8', HEAD_BYTES, lineAt) }),
     ...((flags & FLAG_HASH) === 0 ? {} : { contentHash: bytes.subarray(36, 52) }),
-    ...((flags & FLAG_SIMHASH) === 0 ? {} : { simhash: bytes.subarray(SIMHASH_AT, REFUSED_AT) }),
+    ...((flags & FLAG_SIMHASH) === 0 ? {} : { simhash: bytes.subarray(SIMHASH_AT, KNOWN_AT) }),
     ...((flags & FLAG_WARC) === 0 ? {} : { warc: { file: bytes.readUInt32LE(20), length: bytes.readUInt32LE(24), offset: bytes.readDoubleLE(28) } }),
   }
   return { ok: true, result }

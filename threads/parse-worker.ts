@@ -44,6 +44,7 @@ interface Reading {
   readonly outcome: ParsedResult['outcome']
   readonly code?: FailureCode
   readonly links: LinkList
+  readonly linksKnown?: number
   readonly refused: Refusals
   readonly facts: PageFacts
 }
@@ -107,8 +108,8 @@ async function readOk({ meta, headerBlock }: SlotPage, body: Uint8Array, isCut: 
   stages?.mark('scan')
   const base = baseOf(meta.url, html?.base)
   const isForeignBase = originOf(base) !== originOf(meta.url)
-  const { links, refused, count } = html === undefined
-    ? { links: noLinks, refused: noRefusals(), count: 0 }
+  const { links, linksKnown, refused, count } = html === undefined
+    ? { links: noLinks, linksKnown: 0, refused: noRefusals(), count: 0 }
     : collector.collect(html.links, { base, isForeignBase, encoding: charset.name, followLinks: meta.followLinks }, () => stages?.mark('resolve'))
   stages?.mark('fingerprint')
   const contentHash = body.byteLength > 0 ? contentHashOf(body) : undefined
@@ -119,13 +120,13 @@ async function readOk({ meta, headerBlock }: SlotPage, body: Uint8Array, isCut: 
     ...(charset.unknownLabel !== undefined && { unknownCharset: charset.unknownLabel }),
     ...(contentHash && { contentHash }), ...(html && { links: count, needsJs: needsJs(html, html.links.bytes, isCut), ...htmlFacts(html, base, tools) }),
   }
-  if (extractor === undefined) return { outcome: 'ok', links, refused, facts }
+  if (extractor === undefined) return { outcome: 'ok', links, linksKnown, refused, facts }
   const page = new LazyPage({ url: meta.url, status: meta.status, headerBlock, body, charset, facts: html, base, stages })
   try {
     const recordJson = await extract(extractor, page)
-    return { outcome: 'ok', links, refused, facts: { ...facts, ...(recordJson !== undefined && { recordJson }) } }
+    return { outcome: 'ok', links, linksKnown, refused, facts: { ...facts, ...(recordJson !== undefined && { recordJson }) } }
   } catch {
-    return { outcome: 'failed', code: 'extractor_failed', links, refused, facts }
+    return { outcome: 'failed', code: 'extractor_failed', links, linksKnown, refused, facts }
   } finally {
     stages?.mark('extractor')
     page.end()
@@ -155,13 +156,13 @@ export async function parsePage(page: SlotPage, tools: ParseTools): Promise<Pars
   } catch {
     reading = failed('parse_failed', { truncated: page.meta.truncated })
   }
-  const { outcome, code, links, refused, facts } = reading
+  const { outcome, code, links, linksKnown = 0, refused, facts } = reading
   const warc = tools.sink?.append({ meta: page.meta, headerBlock: page.headerBlock, body: page.body })
   const result = { outcome, ...(code !== undefined && { code }) }
   const line = recordLine({ meta: page.meta, result, facts, wireBytes: page.body.byteLength, parseMs: tools.nowMs() - startMs, warc })
   tools.stages?.mark('record')
   return {
-    ...result, links, refused, line, bodyBytes: facts.bytes ?? 0,
+    ...result, links, linksKnown, refused, line, bodyBytes: facts.bytes ?? 0,
     ...(facts.contentHash !== undefined && { contentHash: facts.contentHash }),
     ...(facts.simhash !== undefined && { simhash: facts.simhash }), ...(warc !== undefined && { warc }),
   }

@@ -1,13 +1,13 @@
 /**
  * `sluice status`: the state of a crawl, running or stopped, or of one of its hosts.
  */
-import type { HostStats, Stats } from '../core/api-types.ts'
+import type { HostStats, Stats, StoreStats } from '../core/api-types.ts'
 import { SluiceError } from '../core/errors.ts'
 import type { Counters } from '../core/types.ts'
-import type { HostRecord } from '../../storage/store.ts'
+import type { HostRecord, Store } from '../../storage/store.ts'
 import { writeOut } from './batch.ts'
 import { hostNameOf } from '../core/host-name.ts'
-import { count, plural, shortDuration, shortSize } from './human.ts'
+import { count, percent, plural, shortDuration, shortSize } from './human.ts'
 import { askRunning, checkCrawl, readStore } from './owner.ts'
 import { blockedOnText } from './progress.ts'
 
@@ -28,8 +28,20 @@ export async function runStatus({ dir, json, host }: StatusCommand): Promise<num
 async function crawlText(dir: string, isJson: boolean): Promise<string> {
   const answer = await askRunning(dir, { cmd: 'status' })
   if (answer?.stats !== undefined) return isJson ? jsonOf({ ...answer.stats, pid: answer.pid }) : runningText(dir, answer.stats, answer.pid)
-  const counters = await readStore(dir, (store) => store.counters())
-  return isJson ? jsonOf({ state: 'stopped', ...counters }) : stoppedText(dir, counters)
+  const facts = await readStore(dir, storedFacts)
+  return isJson ? jsonOf({ state: 'stopped', ...facts }) : stoppedText(dir, facts)
+}
+
+/** What the store of a crawl tells that is not running. */
+interface StoredFacts extends Counters {
+  readonly store: Pick<StoreStats, 'bytesUsed' | 'fileBytes'>
+  readonly nextDueAtMs?: number
+}
+
+function storedFacts(store: Store): StoredFacts {
+  const { bytesUsed, fileBytes } = store.stats()
+  const nextDueAtMs = store.nextDueAtMs()
+  return { ...store.counters(), store: { bytesUsed, fileBytes }, ...(nextDueAtMs !== undefined && { nextDueAtMs }) }
 }
 
 function jsonOf(facts: Counters & { readonly state: string; readonly pid?: number }): string {
@@ -42,13 +54,29 @@ function runningText(dir: string, stats: Stats, pid: number): string {
     `${dir}: ${stats.state}, process ${pid}, since ${shortDuration(stats.elapsedMs)}, blocked on ${blockedOnText[stats.blockedOn]}`,
     ...sumsOf(stats),
     `now: ${plural(stats.hosts, 'host')} with work, ${count(stats.inFlight)} in flight, ${count(stats.leased)} taken from the queue, memory ${shortSize(stats.residentBytes)}`,
+    storeText(stats), knownText(stats),
     `full: ${stats.bounds.map(({ name, used, max }) => `${name} ${count(used)}/${count(max)}`).join(', ')}`,
   ].join('\n')
 }
 
-function stoppedText(dir: string, counters: Counters): string {
-  const next = counters.pending > 0 ? [`to go on: sluice crawl --dir ${dir}`] : []
-  return [`${dir}: not running`, ...sumsOf(counters), ...next].join('\n')
+function stoppedText(dir: string, facts: StoredFacts): string {
+  const next = facts.pending > 0 ? [`to go on: sluice crawl --dir ${dir}`] : []
+  return [`${dir}: not running`, ...sumsOf(facts), storeText(facts), ...next].join('\n')
+}
+
+function storeText({ store, durability, nextDueAtMs }: StoredFacts & { readonly durability?: string }): string {
+  const facts = [
+    `${shortSize(store.bytesUsed)} in use of a file of ${shortSize(store.fileBytes)}`,
+    ...(durability === undefined ? [] : [`durability ${durability}`]),
+    ...(nextDueAtMs === undefined ? [] : [`the next page is due ${new Date(nextDueAtMs).toISOString()}`]),
+  ]
+  return `store: ${facts.join(', ')}`
+}
+
+function knownText({ linksDroppedKnown, store: { linksKnown, linksLookedUp, linksNew } }: Stats): string {
+  const met = linksDroppedKnown + linksKnown + linksLookedUp
+  const spared = met === 0 ? 0 : (linksDroppedKnown + linksKnown) / met
+  return `links: ${count(met)} met, ${percent(spared)} of them known without a look-up, ${count(linksLookedUp)} looked up, ${count(linksNew)} new`
 }
 
 function sumsOf(counters: Counters): readonly string[] {
@@ -56,6 +84,7 @@ function sumsOf(counters: Counters): readonly string[] {
   return [
     `URLs: ${count(counters.discovered)} = ${count(counters.pending)} queued + ${count(counters.done)} done + ${count(counters.failed)} failed + ${count(counters.dropped)} dropped + ${count(counters.excluded)} excluded`,
     `pages: ${count(counters.pages)}, ${shortSize(counters.wireBytes)} received, ${shortSize(counters.bodyBytes)} decoded, ${count(counters.retries)} retries${counters.nearDuplicates > 0 ? `, ${count(counters.nearDuplicates)} near-duplicates` : ''}`,
+    ...(counters.refetched > 0 ? [`fetched again: ${count(counters.refetched)}, ${count(counters.notModified)} not modified, ${count(counters.unchanged)} sent whole though unchanged`] : []),
     ...(refused.length > 0 ? [`links never queued: ${refused.join(', ')}`] : []),
   ]
 }

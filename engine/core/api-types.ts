@@ -1,6 +1,6 @@
 /** Types of the library's face that are neither records nor options. Leaf module. */
 import type { ErrorCode } from './errors.ts'
-import type { RunLimitsGiven } from './options.ts'
+import type { Durability, RunLimitsGiven } from './options.ts'
 import type { Counters, Outcome, PageRecord } from './types.ts'
 
 /** Which bound is holding the crawl back; `nothing` while it goes at full speed. */
@@ -51,9 +51,30 @@ export interface Stats extends Counters {
   /** Share of the time since the last call of `stats()` in which the main loop was busy, 0 to 1. */
   readonly loopUtilization: number
   readonly workersLost: number
+  /** Links that workers of this process dropped because the known table proved them to be in the crawl already. */
+  readonly linksDroppedKnown: number
+  readonly store: StoreStats
+  /** Wall clock, when the next ended URL falls due to be fetched again; absent when none does. */
+  readonly nextDueAtMs?: number
+  readonly durability: Durability
   readonly bounds: readonly Bound[]
   readonly residentBytes: number
   readonly elapsedMs: number
+}
+
+/** What the store did since it was opened, and what it takes. */
+export interface StoreStats {
+  readonly commits: number
+  readonly rowsWritten: number
+  /** Links, and URLs given by the user, that a commit looked for: found in the known table, and looked up in the store. Workers drop others before. */
+  readonly linksKnown: number
+  readonly linksLookedUp: number
+  /** Of those looked up: they were new. */
+  readonly linksNew: number
+  /** Pages in use of the store's file, in bytes; what was freed inside it is not among them. */
+  readonly bytesUsed: number
+  /** Length of the store's file. Up to 4 MB at its end take no disk space. */
+  readonly fileBytes: number
 }
 
 /** How a run ended. */

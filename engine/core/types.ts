@@ -254,6 +254,8 @@ export interface ParsedResult {
   /** 8 bytes, see threads/html/simhash; absent without enough text, or when nobody asked for it. */
   readonly simhash?: Uint8Array
   readonly links: LinkList
+  /** Links that are not among `links`, because the known table proved them to be in the crawl already. */
+  readonly linksKnown: number
   readonly refused: Readonly<Record<RefusalReason, number>>
   /** The page record as UTF-8 JSON without its closing brace: the commit adds `newLinks` and closes it. */
   readonly line: Uint8Array

@@ -55,6 +55,12 @@ export interface Write {
   readonly value?: Uint8Array
 }
 
+interface DataFile {
+  readonly file: string
+  /** Absent: the environment is not written. */
+  readonly pad: FilePad | undefined
+}
+
 type Bytes = Database<Uint8Array, Uint8Array>
 
 const DATABASE = { encoding: 'binary', keyEncoding: 'binary' } as const
@@ -90,12 +96,14 @@ export class Environment {
   readonly tables: Tables
   readonly #root: RootDatabase<Uint8Array, Uint8Array>
   readonly #databases: ReadonlyMap<TableName, Bytes>
+  readonly #file: string
   readonly #pad: FilePad | undefined
   #failure: SluiceError | undefined
 
-  constructor(root: RootDatabase<Uint8Array, Uint8Array>, databases: ReadonlyMap<TableName, Bytes>, pad: FilePad | undefined) {
+  constructor(root: RootDatabase<Uint8Array, Uint8Array>, databases: ReadonlyMap<TableName, Bytes>, { file, pad }: DataFile) {
     this.#root = root
     this.#databases = databases
+    this.#file = file
     this.#pad = pad
     this.tables = Object.fromEntries([...databases].map(([name, database]) => [name, new Table(database)])) as unknown as Tables
   }
@@ -131,6 +139,11 @@ export class Environment {
       bytes += pageSize * (treeBranchPageCount + treeLeafPageCount + overflowPages)
     }
     return bytes
+  }
+
+  /** Length of the data file. */
+  fileBytes(): number {
+    return fs.statSync(this.#file).size
   }
 
   /** Makes a failed write of any file of the store final. */
@@ -173,7 +186,7 @@ export function openEnvironment(dir: string, readOnly: boolean, accepts: (meta: 
     if (existing !== undefined) accepts(new Table(existing))
     else if (readOnly) return void root.close()
     const databases = new Map(tableNames.map((name) => [name, openTable(root!, name, !readOnly)!]))
-    return new Environment(root, databases, readOnly ? undefined : new FilePad(file))
+    return new Environment(root, databases, { file, pad: readOnly ? undefined : new FilePad(file) })
   } catch (error) {
     void root?.close()
     throw error instanceof SluiceError ? error : openingError(dir, error)

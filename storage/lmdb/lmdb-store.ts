@@ -9,6 +9,7 @@
 import * as fs from 'node:fs'
 import * as path from 'node:path'
 import { SluiceError, invariant } from '../../engine/core/errors.ts'
+import type { StoreStats } from '../../engine/core/api-types.ts'
 import { hostOfUrl } from '../../engine/core/fetch-url.ts'
 import { limits } from '../../engine/core/limits.ts'
 import { warcFileName, type Counters, type PreviousFetch, type QueuedUrl, type UrlState } from '../../engine/core/types.ts'
@@ -17,7 +18,7 @@ import type { KnownTable } from '../known.ts'
 import type { QueryGrowth } from '../query-growth.ts'
 import { cutFile, cutSinkFiles, fileNumbers, sinkFilesIn } from '../sinks/files.ts'
 import { JsonlSink } from '../sinks/jsonl.ts'
-import type { AgainUrl, CheckReport, Claim, CommitBatch, CommitResult, HostRecord, PageRow, RowsPart, Store, StoreStats } from '../store.ts'
+import type { AgainUrl, CheckReport, Claim, CommitBatch, CommitResult, HostRecord, PageRow, RowsPart, Store } from '../store.ts'
 import { countsDomains, noCaps, type LinkCaps, type ScopeMode } from './admission.ts'
 import { hostRows, pageRows, queueRows } from './browse.ts'
 import { checkTables } from './check.ts'
@@ -290,7 +291,7 @@ export class LmdbStore implements Store {
   }
 
   stats(): StoreStats {
-    return { ...this.#stats, bytesUsed: this.#places.environment.bytesUsed() }
+    return { ...this.#stats, bytesUsed: this.#places.environment.bytesUsed(), fileBytes: this.#places.environment.fileBytes() }
   }
 
   /** Reads every row, corrects the counters that do not agree with them, and reports the rest. */

@@ -34,3 +34,20 @@ it('a host with nothing left to do waits for its delay at most, and not for ever
   expect(waitMs).toBeGreaterThanOrEqual(0)
   expect(waitMs).toBeLessThanOrEqual(1_000)
 })
+
+it('stats tell what the store takes, and which links were known before they were looked up', async () => {
+  const links = Array.from({ length: 5 }, (_, index) => `<a href="/${index}">${index}</a>`).join('')
+  server.removeAllListeners('request').on('request', (_, response) => response.writeHead(200, { 'content-type': 'text/html' }).end(links))
+  const crawler = await Crawler.open({ ...options, delayMs: 0, concurrency: '1:1:1' })
+  await crawler.add(`${origin}/`)
+  await crawler.start()
+  const { durability, linksDroppedKnown, nextDueAtMs, store } = crawler.stats()
+  await crawler.close()
+  expect([durability, nextDueAtMs]).toEqual(['commit', undefined])
+  // The seed, and six pages that link to the same five.
+  expect(store.linksNew).toBe(6)
+  expect(linksDroppedKnown + store.linksKnown + store.linksLookedUp).toBe(31)
+  expect(linksDroppedKnown).toBeGreaterThan(0)
+  expect(store.fileBytes).toBeGreaterThanOrEqual(store.bytesUsed)
+  expect(store.bytesUsed).toBeGreaterThan(0)
+})

@@ -31,6 +31,7 @@ const parts = fc.record({
   outcome: fc.constantFrom('ok' as const, 'redirect' as const, 'http_error' as const, 'failed' as const),
   code: fc.option(fc.string({ maxLength: 30 }), { nil: undefined }),
   bodyBytes: u32,
+  linksKnown: u32,
   contentHash: fc.option(bytes(16), { nil: undefined }),
   simhash: fc.option(bytes(8), { nil: undefined }),
   links: fc.array(link, { maxLength: 20 }),
@@ -115,7 +116,7 @@ describe('frame', () => {
   })
 
   it('makes no link beyond its last', () => {
-    const decoded = decodeFrame(encode(resultOf({ outcome: 'ok', code: undefined, bodyBytes: 0, contentHash: undefined, simhash: undefined, links: [], refused: refusalReasons.map(() => 0) as Parts['refused'], line: new Uint8Array(0), warc: undefined })))
+    const decoded = decodeFrame(encode(resultOf({ outcome: 'ok', code: undefined, linksKnown: 0, bodyBytes: 0, contentHash: undefined, simhash: undefined, links: [], refused: refusalReasons.map(() => 0) as Parts['refused'], line: new Uint8Array(0), warc: undefined })))
     if (!decoded.ok) throw new Error(decoded.damage)
     const { links } = decoded.result
     expect(() => links.url(0)).toThrow(RangeError)

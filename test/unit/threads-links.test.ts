@@ -114,6 +114,7 @@ describe('LinkCollector', () => {
   it('leaves out what is known, before any rule could count it as refused, and never a redirect\'s target', () => {
     const known = { has: () => true }
     const rules = { known, exclude: [/a/u] }
+    expect(collect(['/a', '/b', '/a#x'], rules).linksKnown).toBe(2)
     expect([collect(['/a'], rules), collect(['/a'], rules, false)].map((one) => [one.links.count, one.count, refusedOf(one)])).toEqual([[0, 1, {}], [0, 1, {}]])
     const target = collectorOf({ known }).redirect('http://site.example/a')
     expect([target.links.count, target.links.isRedirect(0), hex(target.links.fingerprint(0))]).toEqual([1, true, fingerprintOfUrl('http://site.example/a')])

@@ -17,7 +17,7 @@ import { metaOf, pageOf, smallPage } from '../support/pool-rig.ts'
 const KB = 1_024
 
 function resultOf(text: string, warc?: WarcPlace): ParsedResult {
-  return { outcome: 'ok', bodyBytes: 1, links: noLinks, refused: noRefusals(), line: Buffer.from(text), ...(warc && { warc }) }
+  return { outcome: 'ok', bodyBytes: 1, links: noLinks, linksKnown: 0, refused: noRefusals(), line: Buffer.from(text), ...(warc && { warc }) }
 }
 
 describe('Arena', () => {

@@ -63,6 +63,8 @@ export type Refusals = Record<RefusalReason, number>
 export interface CollectedLinks {
   readonly links: LinkList
   readonly refused: Refusals
+  /** Those left out because they are known. */
+  readonly linksKnown: number
   /** Distinct http and https addresses by key, known ones and refused ones included; at most `linksPerPageMax`. */
   readonly count: number
 }
@@ -202,13 +204,15 @@ export class LinkCollector {
     const { known } = this.#rules
     const [words, print] = [this.#words, this.#print]
     const found: FoundLink[] = []
-    let count = 0
+    let [count, linksKnown] = [0, 0]
     this.#fingerprints.begin()
     this.#lastHost = undefined
     for (let index = 0; index < urls.length; index += 1) {
       const at = 4 * index
       if (this.#kinds[index] === HIT) {
-        if (this.#fingerprints.add(words[at]!, words[at + 1]!, words[at + 2]!, words[at + 3]!)) count += 1
+        if (!this.#fingerprints.add(words[at]!, words[at + 1]!, words[at + 2]!, words[at + 3]!)) continue
+        count += 1
+        linksKnown += 1
         continue
       }
       const url = urls[index]!
@@ -217,6 +221,7 @@ export class LinkCollector {
       const isFirst = this.#fingerprints.add(print[0]!, print[1]!, print[2]!, print[3]!)
       if (isFirst) count += 1
       if (known?.has(fingerprint) === true) {
+        if (isFirst) linksKnown += 1
         if (this.#kinds[index] === MEMORABLE) this.#memory!.put(words, at, print)
         continue
       }
@@ -230,7 +235,7 @@ export class LinkCollector {
       if (reason === undefined) found.push({ url, fingerprint, hostHash: host.hash, isRedirect: false })
       else refused[reason] += 1
     }
-    return { links: linkList(found), refused, count }
+    return { links: linkList(found), linksKnown, refused, count }
   }
 
   #refusal(url: string, host: HostFacts, isRedirect: boolean): RefusalReason | undefined {
