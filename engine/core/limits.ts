@@ -119,6 +119,9 @@ export const limits = {
   /** Rows that are looked at for a worse URL when a queue is full; beyond them the new one is refused. */
   evictionRowsMax: 16,
 
+  /** Lines of each kind that a check reports; the others are counted. */
+  checkLinesMax: 100,
+
   // Scheduling
   /** Hosts with work that are in memory; the others wait in the store. */
   hostsActiveMax: 100_000,

@@ -296,7 +296,7 @@ export class LmdbStore implements Store {
 
   /** Reads every row, corrects the counters that do not agree with them, and reports the rest. */
   async check(): Promise<CheckReport> {
-    const { counters, writes, ...report } = checkTables(this.#tables, this.counters())
+    const { counters, writes, ...report } = checkTables({ tables: this.#tables, counters: this.counters(), hashOf: this.#hashOf, domainOf: this.#scope.domainOf })
     if (!this.#readOnly && writes.length > 0) {
       this.#state = { ...this.#state, counters }
       await this.#places.environment.write([...writes, stateRow(this.#state)])
