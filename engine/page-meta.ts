@@ -64,5 +64,6 @@ export function pageMetaOf(url: QueuedUrl, answer: Answer, followLinks: boolean)
     timings: answer.timings,
     truncated: answer.truncated,
     followLinks,
+    queued: { row: Buffer.from(url.row).toString('hex'), sequence: url.sequence },
   }
 }

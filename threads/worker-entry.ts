@@ -5,14 +5,16 @@
  */
 import { workerData } from 'node:worker_threads'
 import { limits } from '../engine/core/limits.ts'
+import type { ParsedResult } from '../engine/core/types.ts'
 import { keyPolicyOf } from '../engine/core/url-key.ts'
 import { KnownTable } from '../storage/known.ts'
 import { QueryGrowth } from '../storage/query-growth.ts'
 import { WarcWriter } from '../storage/sinks/warc.ts'
-import { Arena } from './arena.ts'
+import { Arena, type SlotPage } from './arena.ts'
 import { loadExtractor } from './extractor.ts'
 import { LinkCollector } from './html/links.ts'
 import { SimHasher } from './html/simhash.ts'
+import { InHand } from './in-hand.ts'
 import { Inflater } from './inflate.ts'
 import { parsePage, type ParseTools } from './parse-worker.ts'
 import { readRobotsText, type RobotsText } from './robots-text.ts'
@@ -40,6 +42,7 @@ let robotsInflater: Inflater | undefined
 
 interface Prepared extends ParseTools {
   readonly sink: WarcFiles | undefined
+  readonly inHand: InHand | undefined
 }
 
 function scopeOf({ scope }: WorkerOptions): { has(hash: Uint8Array): boolean; mode: 'host' | 'domain' } | undefined {
@@ -72,6 +75,7 @@ async function prepare(): Promise<Prepared> {
     extractor: options.extractor === undefined ? undefined : await loadExtractor(options.extractor),
     ...(options.simhash === true && { simHasher: new SimHasher() }),
     sink: openWarc(options), stages,
+    inHand: options.inHandFile === undefined ? undefined : new InHand(options.inHandFile),
     nowMs,
   }
 }
@@ -85,12 +89,21 @@ export async function ready(): Promise<void> {
   await prepared()
 }
 
+async function parseNoted(page: SlotPage, owner: number, tools: Prepared): Promise<ParsedResult> {
+  tools.inHand?.begin(owner, page.meta)
+  try {
+    return await parsePage(page, tools)
+  } finally {
+    tools.inHand?.end(owner)
+  }
+}
+
 /** Task: a turn at the ring. */
 export async function turn(task: TurnTask): Promise<TurnResult> {
   const tools = await prepared()
   tools.sink?.begin(task.owner)
   try {
-    return await takeTurn(arena, task, { parse: (page) => parsePage(page, tools), nowMs, stages })
+    return await takeTurn(arena, task, { parse: (page) => parseNoted(page, task.owner, tools), nowMs, stages })
   } catch (error) {
     // What parsePage did not catch is a fault of the worker, which may have left a page half done: it dies of it.
     queueMicrotask(() => { throw error })

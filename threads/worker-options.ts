@@ -25,6 +25,8 @@ export interface WorkerOptions {
   readonly warcDir?: string
   /** Number of the first WARC file that is free. */
   readonly warcFileFirst?: number
+  /** File of the notes of pages in hand, see in-hand.ts; absent: none are made. */
+  readonly inHandFile?: string
   /** Pages get a SimHash. */
   readonly simhash?: boolean
   readonly crawlId: string

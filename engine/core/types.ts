@@ -223,6 +223,8 @@ export interface PageMeta {
   readonly truncated: boolean
   /** False when the page's outlinks would be too deep: they are counted as refused and not reported. */
   readonly followLinks: boolean
+  /** Where the URL lies in the queue, the row in hexadecimal: for the note of the page in hand. */
+  readonly queued?: { readonly row: string; readonly sequence: number }
 }
 
 /** A complete response in the fetcher's own memory, ready to be copied into a slot. */

@@ -12,7 +12,7 @@ process.env['TZ'] = 'America/New_York'
 
 const wallMs = Date.UTC(2026, 0, 1)
 const url: QueuedUrl = {
-  row: new Uint8Array(), fingerprint: new Uint8Array(16), host: 'a.test', sequence: 1, url: 'https://a.test/é"', depth: 2, priority: 2, attempts: 1,
+  row: Uint8Array.of(1, 255), fingerprint: new Uint8Array(16), host: 'a.test', sequence: 1, url: 'https://a.test/é"', depth: 2, priority: 2, attempts: 1,
   referrer: 'https://a.test/', redirectedFrom: ['http://a.test/'],
 }
 const answer: Answer = { status: 200, statusText: 'OK', headers: [], truncated: false, ip: '127.0.0.1', timings: { totalMs: 5 }, fetchedAtMs: wallMs }
@@ -45,6 +45,7 @@ test('the facts of a page are those of its headers, and what is absent or empty 
   expect(pageMetaOf(url, answer, true)).toEqual({
     url: url.url, depth: 2, attempts: 2, referrer: 'https://a.test/', redirectedFrom: ['http://a.test/'], status: 200, statusText: 'OK',
     fetchedAtMs: wallMs, ip: '127.0.0.1', timings: { totalMs: 5 }, truncated: false, followLinks: true,
+    queued: { row: '01ff', sequence: 1 },
   })
   const headers = ['Content-Type', ' text/html ', 'ETAG', '"x"', 'Location', '', 'last-modified', 'then', 'X-Content-Type', 'no', 'etag', '"second"']
   const meta = pageMetaOf(url, { ...answer, headers, tls: { version: 'TLSv1.3', cipher: 'x', resumed: false } }, false)
