@@ -8,7 +8,12 @@
  *      ^               | dies               | dies
  *      |               v                    |
  *      |            result: the store       |
- *      +------------- is unusable ----------+   deathsMax in deathsWindowMs: result: failed
+ *      +------------- is unusable ----------+   deathsMax in a row within deathsWindowMs: result: failed
+ *
+ * A row of deaths ends where something was stored: an engine that has other sums when it is opened than the one before
+ * it had. So a crawl with many pages that end the process gets through, each of them three deaths (one in company and
+ * two alone, see suspects.ts) before it is set aside, which is stored; and one that dies of something else is given up.
+ * Pauses grow along a row.
  *
  * stop() once: the engine is asked to end, and killed when it takes too long. Twice: it is killed at once.
  */
@@ -16,6 +21,7 @@ import type { Summary } from '../core/api-types.ts'
 import type { Clock } from '../core/clock.ts'
 import type { ErrorCode } from '../core/errors.ts'
 import { limits } from '../core/limits.ts'
+import type { Counters } from '../core/types.ts'
 import type { Death, EngineProcess } from './engine-process.ts'
 import type { FailureCounts, RunBaseline, StartMessage, ToParent } from './messages.ts'
 
@@ -61,7 +67,9 @@ export class Supervisor {
   #stopAtMs = Number.NEGATIVE_INFINITY
   #endPause: () => void = () => undefined
   #cancelKill: () => void = () => undefined
+  /** The row of deaths. */
   #deathsAtMs: number[] = []
+  #storedBefore: number | undefined
 
   constructor(options: SupervisorOptions) {
     this.#options = options
@@ -130,6 +138,7 @@ export class Supervisor {
   #handle(message: ToParent): void {
     if (message.type === 'opened') {
       this.#isOpened = true
+      this.#lookForProgress(message.counters)
       this.#baseline ??= { pages: message.counters.pages, wireBytes: message.counters.wireBytes }
     } else if (message.type === 'seeded') {
       this.#isSeeded = true
@@ -141,6 +150,13 @@ export class Supervisor {
       this.#killLater()
     }
     this.#options.onMessage(message)
+  }
+
+  /** What the engine before this one has stored ends the row of deaths. */
+  #lookForProgress({ pages, failed, dropped, excluded }: Counters): void {
+    const stored = pages + failed + dropped + excluded
+    if (this.#storedBefore !== undefined && stored !== this.#storedBefore) this.#deathsAtMs = []
+    this.#storedBefore = stored
   }
 
   /** The last engine's summary, with the pages of those before it. */
@@ -165,7 +181,7 @@ export class Supervisor {
     const nowMs = clock.nowMs()
     this.#deathsAtMs = [...this.#deathsAtMs.filter((atMs) => nowMs - atMs < deathsWindowMs), nowMs]
     if (this.#deathsAtMs.length < deathsMax) return undefined
-    return { kind: 'failed', code: 'engine_died', message: `the engine died ${deathsMax} times within ${deathsWindowMs / 60_000} minutes (at last it ${deathText(death)}); what was stored is safe in ${dir}, and the same command goes on with it` }
+    return { kind: 'failed', code: 'engine_died', message: `the engine died ${deathsMax} times within ${deathsWindowMs / 60_000} minutes and stored nothing between (at last it ${deathText(death)}); what was stored is safe in ${dir}: go on with the same command, with --verbose to see what it says when it dies, and with fewer --threads, a smaller --max-body or without --extract if one of them may be the cause` }
   }
 
   async #pause(pauseMs: number): Promise<void> {

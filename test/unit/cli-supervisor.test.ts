@@ -107,7 +107,35 @@ describe('the supervisor', () => {
     expect(deaths).toEqual([1_000, 2_000, 4_000, 8_000].map((pauseMs) => ['died of SIGABRT (Reached heap limit)', pauseMs]))
     engine().opened()
     engine().die({ code: 134, signal: null })
-    expect(await ending).toMatchObject({ kind: 'failed', code: 'engine_died', message: expect.stringMatching(/died 5 times within 10 minutes \(at last it ended with exit code 134\)/) })
+    expect(await ending).toMatchObject({ kind: 'failed', code: 'engine_died', message: expect.stringMatching(/died 5 times within 10 minutes and stored nothing between \(at last it ended with exit code 134\)/) })
+  })
+
+  it('goes on as long as something is stored between deaths, with pauses that begin anew, and gives up when nothing is', async () => {
+    const { clock, deaths, engine, engines, ending } = rig()
+    // Three deaths for each page that ends the process, which is stored when it is set aside.
+    const stored = [0, 10, 10, 10, 20, 20, 20, 30, 30, 30, 40, 40, 40, 40, 40]
+    for (const pages of stored.slice(0, -1)) {
+      engine().opened(pages)
+      engine().die(aborted)
+      await turn()
+      await clock.play(8_000)
+    }
+    expect(deaths.map(([, pauseMs]) => pauseMs)).toEqual([1, 1, 2, 4, 1, 2, 4, 1, 2, 4, 1, 2, 4, 8].map((seconds) => seconds * 1_000))
+    engine().opened(40)
+    engine().die(aborted)
+    expect(await ending).toMatchObject({ kind: 'failed', code: 'engine_died', message: expect.stringMatching(/stored nothing between .* same command, with --verbose/) })
+    expect(engines).toHaveLength(stored.length)
+  })
+
+  it('takes a page that was set aside for something stored', async () => {
+    const { clock, deaths, engine } = rig()
+    for (const failed of [1, 2, 3]) {
+      engine().say({ type: 'opened', isContinued: true, changedOptions: [], counters: countersWith({ failed }) })
+      engine().die(aborted)
+      await turn()
+      await clock.play(1_000)
+    }
+    expect(deaths.map(([, pauseMs]) => pauseMs)).toEqual([1_000, 1_000, 1_000])
   })
 
   it('forgets deaths that are older than ten minutes', async () => {
