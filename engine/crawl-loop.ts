@@ -31,6 +31,8 @@ export class CrawlLoop {
   #isPumpDue = false
   #cancelTimer: (() => void) | undefined
   #parked = 0
+  /** When the suspect that is waited for may start (monotonic). */
+  #suspectAtMs = Number.POSITIVE_INFINITY
   /** What ended a run as failed. */
   #failure: unknown
   /** What lies in slots is waited for no longer, and comes again. So these stages make no other run. */
@@ -215,6 +217,7 @@ export class CrawlLoop {
   #dispatch(run: Run<Settled>): void {
     const { scheduler, events } = this.#parts
     let blockedOn = this.#bound(run)
+    if (blockedOn === 'nothing' && !this.#parts.suspects.isEmpty) blockedOn = this.#dispatchSuspect(run)
     while (blockedOn === 'nothing') {
       const candidate = scheduler.candidate()
       if (candidate === undefined) {
@@ -227,6 +230,23 @@ export class CrawlLoop {
     if (blockedOn === this.#blockedOn) return
     this.#blockedOn = blockedOn
     events.pressure(blockedOn)
+  }
+
+  /** Pages that may have ended the process are read alone: one begins when nothing else is under way and all is stored. */
+  #dispatchSuspect(run: Run<Settled>): BlockedOn {
+    const { clock, commits, options, scheduler, suspects } = this.#parts
+    while (this.#isDrained && commits.isIdle) {
+      const step = suspects.next(scheduler, { nowMs: clock.nowMs(), delayMs: options.delayMs })
+      if (step.kind === 'none') return 'nothing'
+      if (step.kind === 'wait') {
+        this.#suspectAtMs = step.atMs
+        return 'suspects'
+      }
+      if (step.kind === 'read') this.#fetches.begin(run, step.candidate)
+      else this.#fetches.setAside(step.candidate)
+    }
+    this.#suspectAtMs = Number.POSITIVE_INFINITY
+    return 'suspects'
   }
 
   /** The bound that forbids another fetch, the last stage first: what it lacks is why the stages before it wait. */
@@ -285,8 +305,8 @@ export class CrawlLoop {
     const { clock, scheduler } = this.#parts
     this.#cancelTimer?.()
     this.#cancelTimer = undefined
-    if (this.#blockedOn !== 'politeness') return
-    const atMs = scheduler.nextAtMs()
-    if (atMs !== undefined) this.#cancelTimer = clock.after(atMs - clock.nowMs(), this.wake)
+    if (this.#blockedOn !== 'politeness' && this.#blockedOn !== 'suspects') return
+    const atMs = this.#blockedOn === 'politeness' ? scheduler.nextAtMs() : this.#suspectAtMs
+    if (atMs !== undefined && atMs < Number.POSITIVE_INFINITY) this.#cancelTimer = clock.after(atMs - clock.nowMs(), this.wake)
   }
 }

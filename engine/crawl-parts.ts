@@ -11,6 +11,7 @@ import type { PageRecord } from './core/types.ts'
 import type { Fetcher } from './fetch/fetcher.ts'
 import type { NearDuplicates } from './near-duplicates.ts'
 import type { Scheduler } from './schedule/scheduler.ts'
+import type { Suspects } from './suspects.ts'
 import type { RobotsGate } from './web/robots.ts'
 
 export interface CrawlParts {
@@ -22,6 +23,8 @@ export interface CrawlParts {
   readonly commits: CommitLoop
   /** Absent: pages have no SimHash. */
   readonly nearDuplicates: NearDuplicates | undefined
+  /** Pages that may have ended the process before. */
+  readonly suspects: Suspects
   readonly clock: Clock
   readonly options: CrawlOptions
   readonly events: {

@@ -57,7 +57,7 @@ export class Crawler {
       onWorkerLost: (lost) => late.loop?.workerLost(lost),
     })
     late.loop = new CrawlLoop(stages.parts)
-    stages.parts.scheduler.open(stages.isContinued)
+    stages.parts.scheduler.open(stages.isContinued, stages.parts.suspects.hosts)
     return new Crawler(stages, late.loop)
   }
 

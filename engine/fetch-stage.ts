@@ -80,6 +80,12 @@ export class FetchStage {
     }
   }
 
+  /** Ends a URL without a fetch: its page has ended the process too often. */
+  setAside(candidate: Candidate): void {
+    this.#parts.scheduler.take(candidate)
+    this.#endUnfetched(candidate.url, { outcome: 'failed', code: 'page_killed' })
+  }
+
   async #askRobots(run: AnyRun, host: Host, url: string): Promise<void> {
     const { robots, scheduler, commits } = this.#parts
     const startedAtMs = host.startedAtMs

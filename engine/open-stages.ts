@@ -33,6 +33,7 @@ import { createTlsTrust } from './fetch/tls-context.ts'
 import { NearDuplicates } from './near-duplicates.ts'
 import { Scheduler } from './schedule/scheduler.ts'
 import { configureStore } from './store-options.ts'
+import { Suspects } from './suspects.ts'
 import { RobotsGate } from './web/robots.ts'
 
 /** What the stages tell the crawl loop. */
@@ -93,7 +94,9 @@ async function openAll(given: CrawlOptionsGiven, on: StageEvents, closers: Close
   const [clock, events] = [systemClock, new Events(dir)]
   const scopeTable = ScopeTable.create(limits.scopeNamesMax)
   for (const name of store.scope()) scopeTable.add(name)
-  const pool = await openPool({ options, dir, store, known, queries, scopeTable })
+  const suspects = Suspects.open(dir, store)
+  closers.push(() => suspects.close())
+  const pool = await openPool({ inHandFile: suspects.notesFile, options, dir, store, known, queries, scopeTable })
   closers.push(() => pool.close())
   const budget = new ByteBudget(limits.bodyBytesInFlightMax)
   const resolver = new Resolver({ lookup: createNameLookup(systemNameServices()), pins: options.resolve, clock })
@@ -121,7 +124,7 @@ async function openAll(given: CrawlOptionsGiven, on: StageEvents, closers: Close
   await store.saveOptions(storedOptions(options))
   return {
     parts: {
-      store, scheduler, fetcher, robots, pool, commits, clock, options, events,
+      store, scheduler, fetcher, robots, pool, commits, suspects, clock, options, events,
       nearDuplicates: wantsSimhash(options) ? new NearDuplicates() : undefined,
     },
     events, scopeTable, keyPolicy, isContinued: Object.keys(before).length > 0,
@@ -132,6 +135,7 @@ async function openAll(given: CrawlOptionsGiven, on: StageEvents, closers: Close
 }
 
 interface PoolNeeds {
+  readonly inHandFile: string
   readonly options: CrawlOptions
   readonly dir: string
   readonly store: { readonly crawlId: string; readonly warcFileFirst: number }
@@ -140,14 +144,14 @@ interface PoolNeeds {
   readonly scopeTable: ScopeTable
 }
 
-async function openPool({ options, dir, store, known, queries, scopeTable }: PoolNeeds): Promise<ParsePool> {
+async function openPool({ inHandFile, options, dir, store, known, queries, scopeTable }: PoolNeeds): Promise<ParsePool> {
   const extractor = options.extract === undefined ? undefined : await extractorPath(options.extract)
   return ParsePool.open({
     threads: options.threads > 0 ? options.threads : Math.max(1, availableParallelism() - 1),
     maxBodyBytes: options.maxBodyBytes, clock: systemClock,
     worker: {
       known: known.memory, include: options.include, exclude: options.exclude, dedupe: options.dedupe, linkElements: options.linkElements, warcFileFirst: store.warcFileFirst,
-      crawlId: store.crawlId, userAgent: options.userAgent, simhash: wantsSimhash(options),
+      crawlId: store.crawlId, userAgent: options.userAgent, simhash: wantsSimhash(options), inHandFile,
       ...(options.scope !== 'any' && { scope: { table: scopeTable.memory, mode: options.scope } }),
       ...(options.traps === 'on' && { traps: { queries: queries.memory, queriesPerPathMax: options.maxQueriesPerPath } }),
       ...(options.format.includes('warc') && { warcDir: dir }),

@@ -18,6 +18,8 @@ export type BlockedOn =
   | 'connections'
   /** `maxPages` or `maxBytes` is spoken for by what is under way. */
   | 'limit'
+  /** Pages that were in hand when the process died are read first, one at a time. */
+  | 'suspects'
   /** Every host with work waits for its delay, its limit, its rest or its robots.txt. */
   | 'politeness'
   | 'paused'

@@ -98,6 +98,7 @@ export const failureTable = {
   parse_timeout: { retry: 'never', limiter: 'none', meaning: 'the page was not parsed at its deadline, in two workers' },
   parse_out_of_memory: { retry: 'never', limiter: 'none', meaning: 'two workers reached their memory limit on the page' },
   parse_crashed: { retry: 'never', limiter: 'none', meaning: 'two workers died on the page' },
+  page_killed: { retry: 'never', limiter: 'none', meaning: 'the process died twice while it read this page alone' },
   parse_failed: { retry: 'never', limiter: 'none', meaning: 'the page could not be parsed' },
   extractor_failed: { retry: 'never', limiter: 'none', meaning: 'the extractor threw, or returned what JSON cannot hold' },
 } as const satisfies Record<string, FailureRule>

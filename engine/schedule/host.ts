@@ -121,6 +121,16 @@ export function isResting(host: Host, nowMs: number): boolean {
   return readyAtMs(host) > nowMs
 }
 
+/** When every one of them rests: the end of the first rest. */
+export function firstRestEndMs(hosts: Iterable<Host>, nowMs: number): number | undefined {
+  let untilMs = Number.POSITIVE_INFINITY
+  for (const host of hosts) {
+    if (host.isGated || !isResting(host, nowMs)) return undefined
+    untilMs = Math.min(untilMs, readyAtMs(host))
+  }
+  return untilMs === Number.POSITIVE_INFINITY ? undefined : untilMs
+}
+
 /** Neither full, nor behind its gate, nor probing with a URL that is still under way. */
 export function canStart(host: Host): boolean {
   if (host.ended !== undefined) return hasWork(host)

@@ -19,7 +19,7 @@ import type { CrawlOptions, HostLimit } from '../core/options.ts'
 import type { QueuedUrl } from '../core/types.ts'
 import { Heap } from './heap.ts'
 import { chargeHost, EndedHosts, restHost, type HostFailure } from './host-failures.ts'
-import { canStart, clocksUntilMs, hasWork, isIdle, isResting, newHost, newUnit, readyAtMs, unitReadyAtMs, type Host, type Unit } from './host.ts'
+import { canStart, clocksUntilMs, firstRestEndMs, hasWork, isIdle, newHost, newUnit, unitReadyAtMs, type Host, type Unit } from './host.ts'
 import { HostLoader, type HostLoaderOptions } from './host-loader.ts'
 import { Limiter } from './limiter.ts'
 
@@ -100,9 +100,13 @@ export class Scheduler {
     return this.#hosts.get(name)
   }
 
-  /** Reads hosts with work from the store. When the crawl goes on from an earlier process, each waits one delay. */
-  open(isContinued: boolean): void {
+  /**
+   * Reads hosts with work from the store, these before all others. When the crawl goes on from an earlier process, each
+   * waits one delay.
+   */
+  open(isContinued: boolean, first: readonly string[] = []): void {
     if (isContinued) this.#continuedAtMs = this.#is.clock.nowMs()
+    for (const name of first) this.#loader.load(name)
     this.#loader.refill()
   }
 
@@ -124,6 +128,19 @@ export class Scheduler {
       this.#claim(host)
       this.#settle(host)
     }
+  }
+
+  /** Makes a queued URL the next of its host, whatever its priority. Undefined when the host is not in memory, or the URL has its outcome. */
+  bringForward(url: QueuedUrl): Candidate | undefined {
+    const host = this.#hosts.get(url.host)
+    const at = host?.claimed.findIndex(({ sequence }) => sequence === url.sequence) ?? -1
+    if (host === undefined || (at < 0 && host.leased.has(url.sequence))) return undefined
+    if (at >= 0) host.claimed.splice(at, 1)
+    else this.#leasedCount += 1
+    host.leased.add(url.sequence)
+    host.claimed.unshift(url)
+    this.#settle(host)
+    return { host, url }
   }
 
   /** Starts a candidate: the unit and the host's limiter are charged. */
@@ -268,14 +285,7 @@ export class Scheduler {
 
   /** When every host with work rests because of failures: the end of the first rest. Looks at every host with work. */
   restingUntilMs(): number | undefined {
-    const nowMs = this.#is.clock.nowMs()
-    let untilMs = Number.POSITIVE_INFINITY
-    if (this.#loader.isResolving || this.#loader.hasMore) return undefined
-    for (const host of this.#working) {
-      if (host.isGated || !isResting(host, nowMs)) return undefined
-      untilMs = Math.min(untilMs, readyAtMs(host))
-    }
-    return untilMs === Number.POSITIVE_INFINITY ? undefined : untilMs
+    return this.#loader.isResolving || this.#loader.hasMore ? undefined : firstRestEndMs(this.#working, this.#is.clock.nowMs())
   }
 
   #succeed({ host, startedAtMs }: Lease): Ruling {
@@ -373,9 +383,7 @@ export class Scheduler {
   #attach(record: HostRecord, unitName: string): void {
     const { clock, options } = this.#is
     let unit = this.#unitsByName.get(unitName)
-    if (unit === undefined) {
-      this.#unitsByName.set(unitName, unit = newUnit(unitName))
-    }
+    if (unit === undefined) this.#unitsByName.set(unitName, unit = newUnit(unitName))
     unit.hostsCount += 1
     if (this.#continuedAtMs !== undefined) {
       unit.nextStartAtMs = Math.max(unit.nextStartAtMs, this.#continuedAtMs + Math.max(options.delayMs, record.crawlDelayMs ?? 0))
