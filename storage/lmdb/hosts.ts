@@ -35,10 +35,11 @@ export function readHost(tables: Tables, key: Uint8Array): HostRecord | undefine
   const row = tables.hosts.get(key)
   if (row === undefined) return undefined
   const robots = tables.robots.get(key)
-  return {
-    ...factsOfHostRow(row),
-    ...(robots === undefined ? {} : { robots: decodeJson(robots) as RobotsVerdict }),
-    name: nameOfHostRow(row),
-    pending: decodeCount(tables.ready.get(key)),
-  }
+  const record = hostOfRow(row, tables.ready.get(key))
+  return robots === undefined ? record : { ...record, robots: decodeJson(robots) as RobotsVerdict }
+}
+
+/** The record of a host without its robots verdicts. */
+export function hostOfRow(row: Uint8Array, ready: Uint8Array | undefined): HostRecord {
+  return { ...factsOfHostRow(row), name: nameOfHostRow(row), pending: decodeCount(ready) }
 }

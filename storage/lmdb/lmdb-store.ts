@@ -27,7 +27,7 @@ import { writePlan, type CommitPlaces } from './commit.ts'
 import { Cursors } from './cursors.ts'
 import { DomainEdit } from './domains.ts'
 import { holdsData, openEnvironment, type Tables, type Write } from './environment.ts'
-import { findHostKey, hostNameAt, readHost } from './hosts.ts'
+import { findHostKey, hostNameAt, hostOfRow, readHost } from './hosts.ts'
 import { after, dueAtMsOf, fingerprintOfSeen, hostKeyOf, seenKey, seenKeyOfDue } from './layout.ts'
 import { Plan } from './plan.ts'
 import { claim, type ClaimOptions } from './queue.ts'
@@ -144,11 +144,11 @@ export class LmdbStore implements Store {
   hostsWithWork(cursor: Uint8Array | undefined, limit: number): { readonly hosts: readonly HostRecord[]; readonly cursor?: Uint8Array } {
     const hosts: HostRecord[] = []
     let last: Uint8Array | undefined
-    for (const key of this.#tables.ready.keys({ limit, ...(cursor === undefined ? {} : { start: after(cursor) }) })) {
-      const host = readHost(this.#tables, key)
-      if (host === undefined) throw new SluiceError('store_corrupt', 'a host that has rows in the queue has no record')
-      hosts.push(host)
-      last = key
+    for (const { key, value } of this.#tables.ready.entries({ limit, ...(cursor === undefined ? {} : { start: after(cursor) }) })) {
+      const row = this.#tables.hosts.get(key)
+      if (row === undefined) throw new SluiceError('store_corrupt', 'a host that has rows in the queue has no record')
+      hosts.push(hostOfRow(row, value))
+      last = new Uint8Array(key)
     }
     return last === undefined || hosts.length < limit ? { hosts } : { hosts, cursor: last }
   }
