@@ -13,11 +13,16 @@ export interface Memory {
   readonly fileBytes: number
 }
 
+/** Of a process by its id, where the system tells. */
+export function memoryOf(pid: number | 'self'): Memory {
+  const status = readFileSync(`/proc/${pid}/status`, 'utf8')
+  const field = (name: string): number => Number(new RegExp(`^${name}:\\s+(\\d+) kB`, 'm').exec(status)?.[1] ?? 0) * 1_024
+  return { ownBytes: field('RssAnon') + field('RssShmem'), fileBytes: field('RssFile') }
+}
+
 export function memoryNow(): Memory {
   try {
-    const status = readFileSync('/proc/self/status', 'utf8')
-    const field = (name: string): number => Number(new RegExp(`^${name}:\\s+(\\d+) kB`, 'm').exec(status)?.[1] ?? 0) * 1_024
-    return { ownBytes: field('RssAnon') + field('RssShmem'), fileBytes: field('RssFile') }
+    return memoryOf('self')
   } catch {
     return { ownBytes: process.memoryUsage.rss(), fileBytes: 0 }
   }
@@ -26,11 +31,32 @@ export function memoryNow(): Memory {
 /** CPU milliseconds of the main thread, user and system; undefined where the system does not tell. */
 export function mainThreadCpuMs(): number | undefined {
   try {
-    const stat = readFileSync(`/proc/self/task/${process.pid}/stat`, 'utf8')
-    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-    return (Number(fields[11]) + Number(fields[12])) * CLOCK_TICK_MS
+    return cpuMsIn(`/proc/self/task/${process.pid}/stat`, 2)
   } catch {
     return undefined
+  }
+}
+
+/** CPU milliseconds of another process, all its threads, and of its children that ended. */
+export function processCpuMsOf(pid: number): number {
+  return cpuMsIn(`/proc/${pid}/stat`, 4)
+}
+
+/** User and system time, and with four fields those of children that ended too. */
+function cpuMsIn(file: string, fields: 2 | 4): number {
+  const stat = readFileSync(file, 'utf8')
+  const times = stat.slice(stat.lastIndexOf(')') + 2).split(' ').slice(11, 11 + fields).map(Number)
+  return times.reduce((sum, ticks) => sum + ticks, 0) * CLOCK_TICK_MS
+}
+
+/** What was read from the disk for this process, and how often it waited for a page of a mapped file. Zeros where the system does not tell. */
+export function pagingNow(): { readonly readBytes: number; readonly majorFaults: number } {
+  try {
+    const stat = readFileSync('/proc/self/stat', 'utf8')
+    const majorFaults = Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[9])
+    return { readBytes: Number(/^read_bytes: (\d+)$/m.exec(readFileSync('/proc/self/io', 'utf8'))![1]), majorFaults }
+  } catch {
+    return { readBytes: 0, majorFaults: 0 }
   }
 }
 
