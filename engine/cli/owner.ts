@@ -9,7 +9,6 @@ import { limits } from '../core/limits.ts'
 import { resolveCrawlOptions } from '../core/options.ts'
 import { acquireDir, askOwner } from '../../storage/control.ts'
 import { openStore, type LmdbStore } from '../../storage/lmdb/lmdb-store.ts'
-import type { Store } from '../../storage/store.ts'
 import { configureStore } from '../store-options.ts'
 import type { ControlAnswer, ControlRequest } from './control-handler.ts'
 
@@ -25,28 +24,44 @@ export async function askRunning(dir: string, request: ControlRequest): Promise<
   throw new SluiceError(answer.code as SluiceError['code'], answer.message)
 }
 
+/** Throws `store_in_use` when a crawl runs in the directory; without waiting for its end, as the lock does. */
+export async function refuseRunning(dir: string): Promise<void> {
+  const answer = await askRunning(dir, { cmd: 'status' })
+  if (answer !== undefined) throw new SluiceError('store_in_use', `${dir} is in use by process ${answer.pid}`)
+}
+
 /** Reads the store of a crawl that is not running; changes nothing. Throws as `openStore`. */
-export async function readStore<T>(dir: string, read: (store: Store) => T): Promise<T> {
+export async function readStore<T>(dir: string, read: (store: LmdbStore) => T | Promise<T>): Promise<T> {
   const store = await openStore(dir, { readOnly: true })
   try {
-    return read(store)
+    return await read(store)
   } finally {
     await store.close()
   }
 }
 
-/** Changes the store of a crawl that is not running, under its lock. Throws as `openStore`; `store_in_use` when a crawl has started. */
-export async function changeStore<T>(dir: string, change: (store: LmdbStore) => Promise<T>): Promise<T> {
+/** Does something in the directory of a crawl that is not running, under its lock. Throws `store_in_use` when one runs. */
+export async function withLock<T>(dir: string, act: () => Promise<T>): Promise<T> {
   const lock = await acquireDir(dir, { waitMs: limits.lockWaitMs })
   try {
-    const store = await openStore(dir, { isVisit: true })
-    try {
-      await configureStore(store, resolveCrawlOptions({}, store.options()))
-      return await change(store)
-    } finally {
-      await store.close()
-    }
+    return await act()
   } finally {
     await lock.close()
+  }
+}
+
+/** Changes the store of a crawl that is not running, under its lock. Throws as `openStore`; `store_in_use` when one runs. */
+export function changeStore<T>(dir: string, change: (store: LmdbStore) => Promise<T>): Promise<T> {
+  return withLock(dir, () => openedForWriting(dir, change))
+}
+
+/** The same for whoever has the lock. */
+export async function openedForWriting<T>(dir: string, change: (store: LmdbStore) => Promise<T>): Promise<T> {
+  const store = await openStore(dir, { isVisit: true })
+  try {
+    await configureStore(store, resolveCrawlOptions({}, store.options()))
+    return await change(store)
+  } finally {
+    await store.close()
   }
 }

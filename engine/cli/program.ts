@@ -57,7 +57,8 @@ function makeProgram(exit: (code: number) => void): Command {
   }
   addCrawl(program, run)
   addState(program, run)
-  addCare(program, run)
+  addRequeue(program, run)
+  addUpkeep(program, run)
   addInspect(program, run)
   addProfile(program, run)
   addWeb(program, run)
@@ -117,13 +118,24 @@ function addState(program: Command, run: Run): void {
 /** Several values of a flag, given with commas or by repeating it. */
 const several = (value: string, before: readonly string[] | undefined): readonly string[] => [...(before ?? []), value]
 
-function addCare(program: Command, run: Run): void {
+function addRequeue(program: Command, run: Run): void {
   addDir(program.command('requeue')).usage('[OPTIONS]').summary('try ended URLs again')
     .description('Puts URLs that have ended back into the queue: those that match every filter given. Works on a running crawl too.')
     .option('--outcome <OUTCOME>', `what became of them, several with commas: ${Object.keys(stateOfOutcome).join(', ')}`, several)
     .option('--code <CODE>', 'their failure code, such as timeout or http_503', several)
     .option('--host <NAME>', 'their host').option('--all', 'all of them').option('--json', 'as one JSON object')
     .action(run(async ({ dir, json, ...filter }) => (await import('./requeue.ts')).runRequeue({ dir, json: json === true, filter })))
+}
+
+function addUpkeep(program: Command, run: Run): void {
+  addDir(program.command('check')).usage('[OPTIONS]').summary('look for damage in the directory of a stopped crawl')
+    .description('Reads every row of the store, every page record and the head of every WARC record that one names, while no crawl runs there. Counts that do not agree are mended; the rest is told. Exit code 1: problems remain.')
+    .option('--json', 'as one JSON object')
+    .action(run(async ({ dir, json }) => (await import('./check.ts')).runCheck({ dir, json: json === true })))
+  addDir(program.command('compact')).usage('[OPTIONS]').summary('give back disk space that the store of a stopped crawl does not use')
+    .description('Writes the store anew without what was freed inside its file, and puts it in the place of the old one when it is complete. Needs room for both.')
+    .option('--json', 'as one JSON object')
+    .action(run(async ({ dir, json }) => (await import('./compact.ts')).runCompact({ dir, json: json === true })))
 }
 
 /** What a fetch of one document can be told. */

@@ -121,6 +121,8 @@ export const limits = {
 
   /** Lines of each kind that a check reports; the others are counted. */
   checkLinesMax: 100,
+  /** WARC files that a check holds open: each worker incarnation wrote its own, and their records take turns. */
+  checkFilesOpenMax: 64,
 
   // Scheduling
   /** Hosts with work that are in memory; the others wait in the store. */

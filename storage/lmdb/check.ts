@@ -11,9 +11,9 @@
  * Memory: a few words for each host that has URLs in the queue and for each domain; findings are bounded. Every look-up
  * follows the order of its table, so a store that is larger than memory is read about once for each table.
  */
-import { limits } from '../../engine/core/limits.ts'
 import { stateOfOutcome, type Counters, type UrlState } from '../../engine/core/types.ts'
 import { hostHashOf } from '../../engine/core/url-key.ts'
+import { Findings } from '../findings.ts'
 import type { CheckReport } from '../store.ts'
 import { Arena, decodeCount, decodeJson, decodePageRow, decodeState, encodeCount, factsOfHostRow, nameOfHostRow } from './codec.ts'
 import { decodeDomain, encodeDomain, type DomainCounts } from './domains.ts'
@@ -47,22 +47,6 @@ export function checkTables(store: CheckedStore): TablesReport {
   check.others()
   const rows = Object.fromEntries(tableNames.map((name) => [name, check.rows.get(name) ?? 0]))
   return { mended: check.mended.lines, problems: check.problems.lines, rows, counters, writes: check.writes }
-}
-
-/** Lines for people: the first of them, and how many more there are. */
-export class Findings {
-  readonly #lines: string[] = []
-  #count = 0
-
-  add(line: string): void {
-    this.#count += 1
-    if (this.#count <= limits.checkLinesMax) this.#lines.push(line)
-  }
-
-  get lines(): readonly string[] {
-    const more = this.#count - this.#lines.length
-    return more === 0 ? this.#lines : [...this.#lines, `and ${more} more like these`]
-  }
 }
 
 /** A host with URLs in the queue. */
@@ -227,13 +211,19 @@ class TableCheck {
 
   #each(name: TableName, read: (key: Uint8Array, value: Uint8Array) => void): void {
     let rows = 0
-    for (const { key, value } of this.#tables[name].entries()) {
-      rows += 1
-      try {
-        read(key, value)
-      } catch (error) {
-        this.problems.add(`${name} row ${Buffer.from(key).toString('hex')}: ${(error as Error).message}`)
+    const problem = (what: string, error: unknown): void => this.problems.add(`${what}: ${(error as Error).message}`)
+    try {
+      for (const { key, value } of this.#tables[name].entries()) {
+        rows += 1
+        try {
+          read(key, value)
+        } catch (error) {
+          problem(`${name} row ${Buffer.from(key).toString('hex')}`, error)
+        }
       }
+    } catch (error) {
+      // LMDB has come to a page that is none.
+      problem(`the table ${name} cannot be read behind row ${rows}`, error)
     }
     this.rows.set(name, rows)
   }

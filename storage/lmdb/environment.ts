@@ -42,6 +42,7 @@ export interface KeyRange {
 
 /** What lmdb-js tells of one table. */
 interface TreeStats {
+  readonly entryCount: number
   readonly pageSize: number
   readonly treeBranchPageCount: number
   readonly treeLeafPageCount: number
@@ -144,6 +145,15 @@ export class Environment {
   /** Length of the data file. */
   fileBytes(): number {
     return fs.statSync(this.#file).size
+  }
+
+  rowsOf(table: TableName): number {
+    return (this.#databases.get(table)!.getStats() as TreeStats).entryCount
+  }
+
+  /** Writes a copy without freed pages to `data.mdb` in a directory that is there. */
+  async copyTo(dir: string): Promise<void> {
+    await this.#root.backup(dir, true)
   }
 
   /** Makes a failed write of any file of the store final. */

@@ -24,6 +24,7 @@ import { hostRows, pageRows, queueRows } from './browse.ts'
 import { checkTables } from './check.ts'
 import { Arena, decodeCount, decodeJson, decodePageRow, decodeState, encodeJson, nameOfHostRow } from './codec.ts'
 import { writePlan, type CommitPlaces } from './commit.ts'
+import { removeUnfinishedCopy } from './compact.ts'
 import { Cursors } from './cursors.ts'
 import { DomainEdit } from './domains.ts'
 import { holdsData, openEnvironment, type Tables, type Write } from './environment.ts'
@@ -55,6 +56,7 @@ export interface OpenOptions {
 export async function openStore(dir: string, options: OpenOptions = {}): Promise<LmdbStore> {
   const readOnly = options.readOnly ?? false
   refuseStrangers(dir)
+  if (!readOnly) removeUnfinishedCopy(path.join(dir, 'store'))
   const environment = openEnvironment(path.join(dir, 'store'), readOnly, checkVersion)
   if (environment === undefined) throw new SluiceError('no_crawl', `${dir} holds no crawl`)
   try {
@@ -297,7 +299,7 @@ export class LmdbStore implements Store {
   /** Reads every row, corrects the counters that do not agree with them, and reports the rest. */
   async check(): Promise<CheckReport> {
     const { counters, writes, ...report } = checkTables({ tables: this.#tables, counters: this.counters(), hashOf: this.#hashOf, domainOf: this.#scope.domainOf })
-    if (!this.#readOnly && writes.length > 0) {
+    if (!this.#readOnly && report.mended.length > 0) {
       this.#state = { ...this.#state, counters }
       await this.#places.environment.write([...writes, stateRow(this.#state)])
     }
