@@ -165,18 +165,20 @@ export class Crawler {
   }
 
   /**
-   * Ends every queued URL of a host without a fetch, now and later. The host may be written as anybody would: a name in
-   * any case, a URL of it. One that could never match is refused, because its owner would go on being crawled.
+   * Ends every queued URL of a host, or of several, without a fetch, now and later. A host may be written as anybody
+   * would: a name in any case, a URL of it. One that could never match is refused, and then none is excluded, because
+   * its owner would go on being crawled.
    *
-   * @throws SluiceError `crawler_closed`, `usage`
+   * @throws SluiceError `crawler_closed`, `usage`, `disk_failed`
    */
-  async exclude(host: string): Promise<void> {
+  async exclude(hosts: string | readonly string[]): Promise<void> {
     this.#checkOpen()
-    const name = hostNameOf(host)
-    const { parts } = this.#stages
-    parts.commits.noteHost({ name, excluded: true })
-    parts.scheduler.exclude(name)
-    await parts.commits.flush()
+    const { commits, scheduler } = this.#stages.parts
+    for (const name of [hosts].flat().map(hostNameOf)) {
+      commits.noteHost({ name, excluded: true })
+      scheduler.exclude(name)
+    }
+    await commits.flush()
     this.#loop.wake()
   }
 

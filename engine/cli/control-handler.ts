@@ -32,7 +32,7 @@ export type ControlAnswer =
 export interface ControlledCrawler {
   stats(): Stats
   host(name: string): HostStats | undefined
-  exclude(name: string): Promise<void>
+  exclude(names: readonly string[]): Promise<void>
   requeue(filter: RequeueFilter, onProgress: (soFar: RequeueResult) => void): Promise<RequeueResult>
   pause(): void
   resume(): void
@@ -66,9 +66,9 @@ function act(crawler: ControlledCrawler, what: 'pause' | 'resume'): Stats {
 
 async function excludeAll(crawler: ControlledCrawler, hosts: unknown): Promise<readonly string[]> {
   if (!Array.isArray(hosts) || hosts.length === 0) throw new SluiceError('usage', 'expected a list of hosts to exclude')
-  // All are read before the first is excluded: a list with a mistake in it changes nothing.
+  // A list with a mistake in it changes nothing.
   const names = hosts.map(hostNameOf)
-  for (const name of names) await crawler.exclude(name)
+  await crawler.exclude(names)
   return names
 }
 

@@ -12,12 +12,22 @@ export async function runExclude(given: readonly string[], dir: string): Promise
   if (given.length === 0) throw new SluiceError('usage', 'HOST: expected one or more host names, given nothing')
   const hosts = given.map(hostNameOf)
   checkCrawl(dir)
-  const answer = await askRunning(dir, { cmd: 'exclude', hosts })
-  if (answer === undefined) {
+  if (!await excludeRunning(dir, hosts)) {
     await changeStore(dir, (store) => store.commit({
       ended: [], deferred: [], added: [], again: [], scope: [], warcLengths: new Map(), hosts: hosts.map((name) => ({ name, excluded: true as const })),
     }))
   }
   await writeOut(hosts.map((host) => `excluded ${host}\n`).join(''))
   return 0
+}
+
+/** Names in one message: of the longest that there are, four fifths of a message. */
+const hostsPerMessageMax = 200
+
+/** Answers whether a crawl runs there. One that ends on the way leaves all of them to the store. */
+async function excludeRunning(dir: string, hosts: readonly string[]): Promise<boolean> {
+  for (let from = 0; from < hosts.length; from += hostsPerMessageMax) {
+    if (await askRunning(dir, { cmd: 'exclude', hosts: hosts.slice(from, from + hostsPerMessageMax) }) === undefined) return false
+  }
+  return true
 }

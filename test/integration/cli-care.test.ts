@@ -86,7 +86,11 @@ describe('a crawl directory', () => {
     const running = crawl('--delay', '300ms')
     await until(async () => fs.existsSync(path.join(bed.dir, 'pages-000001.jsonl')) && (await readPages(bed.dir)).length > 6)
     const [first] = [...bed.web.resolve.keys()]
-    expect((await say('exclude', first!)).code).toBe(0)
+    expect(await say('exclude', 'never-met.test', 'not a host')).toMatchObject({ code: 2, err: expect.stringMatching(/^sluice: usage: HOST: .+\n$/) })
+    const many = Array.from({ length: 500 }, (_, index) => `${'x'.repeat(60)}.${'y'.repeat(60)}.${'z'.repeat(60)}.${index}.test`)
+    expect((await say('exclude', first!.toUpperCase(), ...many)).out).toBe([first!, ...many].map((host) => `excluded ${host}\n`).join(''))
+    expect(await json('status', '--host', many.at(-1)!)).toMatchObject({ excluded: true })
+    expect((await say('status', '--host', 'never-met.test')).code).toBe(2)
     const { requeued, excluded } = await json('requeue', '--outcome', 'ok')
     expect(requeued).toBeGreaterThan(0)
     expect(excluded).toBeGreaterThan(0)

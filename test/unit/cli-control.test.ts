@@ -11,9 +11,9 @@ function fakeCrawler(calls: string[]): ControlledCrawler {
   return {
     stats: () => statsWith({ pages: 7 }),
     host: (name) => (name === 'a.test' ? host : undefined),
-    exclude: async (name) => {
-      calls.push(`exclude ${name}`)
-      if (name === 'closed.test') throw new SluiceError('crawler_closed', 'the crawler is closed')
+    exclude: async (names) => {
+      calls.push(`exclude ${names.join(' ')}`)
+      if (names.includes('closed.test')) throw new SluiceError('crawler_closed', 'the crawler is closed')
     },
     requeue: async ({ host }, onProgress) => {
       calls.push(`requeue ${host}`)
@@ -34,7 +34,7 @@ describe('the control handler', () => {
     [{ cmd: 'host', name: 'b.test' }, [], { ok: true, host: undefined }],
     [{ cmd: 'pause' }, ['pause'], { ok: true, stats: { pages: 7 } }],
     [{ cmd: 'resume' }, ['resume'], { ok: true }],
-    [{ cmd: 'exclude', hosts: ['A.test', 'b.test'] }, ['exclude a.test', 'exclude b.test'], { ok: true, excluded: ['a.test', 'b.test'] }],
+    [{ cmd: 'exclude', hosts: ['A.test', 'b.test'] }, ['exclude a.test b.test'], { ok: true, excluded: ['a.test', 'b.test'] }],
     [{ cmd: 'exclude', hosts: ['closed.test'] }, ['exclude closed.test'], { ok: false, code: 'crawler_closed' }],
     [{ cmd: 'requeue', filter: { host: 'a.test' } }, ['requeue a.test'], { ok: true, requeue: { requeued: 5, excluded: 1, isDone: true } }],
     [{ cmd: 'requeue', filter: { host: 'closed.test' } }, ['requeue closed.test'], { ok: false, code: 'crawler_closed' }],
