@@ -14,12 +14,14 @@ const { values } = parseArgs({ options: {
 } })
 const [rounds, killsPerCrawl] = [Number(values.rounds), Number(values['kills-per-crawl'])]
 const more = Object.fromEntries(values.option.map((text) => text.split(/=(.*)/s).slice(0, 2))) as GivenTexts
+/** Many pages in quick succession; and few, with a delay that is longer than a start takes. */
+const webs = [{ hosts: 8, pages: 160, delayMs: 200 }, { hosts: 16, pages: 80, delayMs: 1_200 }] as const
 const sums = { crawls: 0, kills: 0, records: 0, requests: 0, refetched: 0 }
 let problems = 0
 for (let seed = Number(values.seed); sums.kills < rounds; seed += 1) {
   const found = await killCrawl({
-    seed, kills: Math.min(killsPerCrawl, rounds - sums.kills), hosts: 8, pages: 160, delayMs: 200, lifeMsMax: 2_500,
-    politeness: (['host', 'domain', 'ip'] as const)[seed % 3]!, threads: 1 + seed % 2, with503: seed % 4 === 0, more,
+    seed, kills: Math.min(killsPerCrawl, rounds - sums.kills), lifeMsMax: 2_500, ...webs[seed % 2]!,
+    politeness: (['host', 'domain', 'ip'] as const)[seed % 3]!, threads: 1 + seed % 2, with503: seed % 8 === 0, more,
     ...(!values.quiet && { onLine: (line: string) => console.log(line) }),
   })
   for (const problem of found.problems) console.log(`WRONG: ${problem}`)

@@ -22,7 +22,7 @@ export interface Plan {
   readonly driver: Driver
   readonly victim: Victim
   readonly moment: Moment
-  /** From the start; of `ending`, to SIGINT. Of `records` and `warc`, the longest wait. */
+  /** From when it owns its directory, which is as good as opened; of `opening`, from the start. Of `ending`, to SIGINT. Of `records` and `warc`, the longest wait. */
   readonly afterMs: number
   /** Of `ending`: from SIGINT to the kill. */
   readonly endingMs: number
@@ -40,7 +40,7 @@ export function planLife(dice: Dice, lifeMsMax: number): Plan {
   const driver = dice() < 0.7 ? 'command' : 'library'
   const moment = pick(dice, moments)
   return {
-    driver, moment, victim: driver === 'library' ? 'both' : pick(dice, ['engine', 'parent', 'both'] as const),
+    driver, moment, victim: driver === 'library' ? 'both' : pick(dice, ['engine', 'parent', 'both', 'both'] as const),
     afterMs: Math.round(dice() * (moment === 'opening' ? openingMsMax : lifeMsMax)),
     endingMs: Math.round(dice() * 300), changes: 1 + below(dice, 8),
   }
@@ -54,6 +54,7 @@ export function planText({ driver, victim, moment, afterMs, endingMs, changes }:
 /** How a process ended that was not killed. */
 export interface End {
   readonly code: number | null
+  readonly signal: NodeJS.Signals | null
   readonly stderr: string
 }
 
@@ -101,7 +102,7 @@ export class Running {
   }
 
   #end(): End {
-    return { code: this.#child.exitCode, stderr: this.#stderr }
+    return { code: this.#child.exitCode, signal: this.#child.signalCode, stderr: this.#stderr }
   }
 
   /** Ends what is left of it. */
@@ -110,9 +111,19 @@ export class Running {
   }
 
   async #until({ moment, afterMs, changes }: Plan, dir: string): Promise<void> {
-    if (moment !== 'records' && moment !== 'warc') return void await Promise.race([sleep(afterMs), this.#ended])
+    if (moment === 'opening') return void await this.#first(() => sleep(afterMs))
+    await this.#first((signal) => changesIn(dir, /^control\.sock$/, 1, signal))
+    await this.#first((signal) => {
+      if (moment !== 'records' && moment !== 'warc') return sleep(afterMs)
+      const changed = moment === 'records' ? changesIn(dir, /\.jsonl$/, changes, signal) : changesIn(join(dir, 'warc'), /\.gz$/, changes, signal)
+      return Promise.race([changed, sleep(afterMs + openingMsMax)])
+    })
+  }
+
+  /** Resolves with what is waited for, or with the end of the process. */
+  async #first(wait: (signal: AbortSignal) => Promise<void>): Promise<void> {
     const stopped = new AbortController()
-    await Promise.race([changesIn(moment === 'records' ? dir : join(dir, 'warc'), changes, stopped.signal), sleep(afterMs + openingMsMax), this.#ended])
+    await Promise.race([wait(stopped.signal), this.#ended])
     stopped.abort()
   }
 
@@ -143,11 +154,12 @@ export function compiled(name: string): string {
   return fileURLToPath(new URL(folder + name, import.meta.url))
 }
 
-function changesIn(dir: string, count: number, signal: AbortSignal): Promise<void> {
+/** Resolves with the `count`-th change of a file that is named so. */
+function changesIn(dir: string, pattern: RegExp, count: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     let left = count
     fs.watch(dir, { signal, persistent: false }, (_, name) => {
-      if (name === null || !/\.(jsonl|warc\.gz)$/.test(name)) return
+      if (name === null || !pattern.test(name)) return
       left -= 1
       if (left === 0) resolve()
     })
