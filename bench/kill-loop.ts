@@ -14,13 +14,13 @@ const { values } = parseArgs({ options: {
 } })
 const [rounds, killsPerCrawl] = [Number(values.rounds), Number(values['kills-per-crawl'])]
 const more = Object.fromEntries(values.option.map((text) => text.split(/=(.*)/s).slice(0, 2))) as GivenTexts
-/** Many pages in quick succession; and few, with a delay that is longer than a start takes. */
-const webs = [{ hosts: 8, pages: 160, delayMs: 200 }, { hosts: 16, pages: 80, delayMs: 1_200 }] as const
+/** Many pages in quick succession; and few, in longer lives, with a delay that is longer than a start takes. */
+const webs = [{ hosts: 8, pages: 160, delayMs: 200, lifeMsMax: 2_500 }, { hosts: 24, pages: 60, delayMs: 3_000, lifeMsMax: 8_000 }] as const
 const sums = { crawls: 0, kills: 0, records: 0, requests: 0, refetched: 0 }
 let problems = 0
 for (let seed = Number(values.seed); sums.kills < rounds; seed += 1) {
   const found = await killCrawl({
-    seed, kills: Math.min(killsPerCrawl, rounds - sums.kills), lifeMsMax: 2_500, ...webs[seed % 2]!,
+    seed, kills: Math.min(killsPerCrawl, rounds - sums.kills), ...webs[seed % 4 === 1 ? 1 : 0]!,
     politeness: (['host', 'domain', 'ip'] as const)[seed % 3]!, threads: 1 + seed % 2, with503: seed % 8 === 0, more,
     ...(!values.quiet && { onLine: (line: string) => console.log(line) }),
   })

@@ -87,14 +87,14 @@ const lateMsMax = 250
  */
 function gapFaults({ requests, delayMs, unitOf }: Evidence): string[] {
   const faults: string[] = []
-  const last = new Map<string, RequestEntry>()
-  for (const request of [...requests].sort((a, b) => a.t - b.t)) {
-    const unit = unitOf(request.host)
-    const before = last.get(unit)
-    if (before !== undefined && request.t - before.t < delayMs - Math.min(lateMsMax, delayMs / 2)) {
-      faults.push(`${unit} was asked at ${request.t.toFixed(1)} ms for ${request.host}${request.path}, ${(request.t - before.t).toFixed(1)} ms after ${before.host}${before.path}`)
+  const byUnit = Map.groupBy([...requests].sort((a, b) => a.t - b.t), ({ host }) => unitOf(host))
+  for (const [unit, asked] of byUnit) {
+    for (const [at, request] of asked.entries()) {
+      const gapMs = at === 0 ? delayMs : request.t - asked[at - 1]!.t
+      if (gapMs >= delayMs - Math.min(lateMsMax, delayMs / 2)) continue
+      const story = asked.slice(Math.max(0, at - 2), at + 2).map(({ t, host, path, status }) => `${host}${path} (${status}) at ${t.toFixed(0)} ms`)
+      faults.push(`${unit} was asked ${gapMs.toFixed(1)} ms after the last time: ${story.join(', ')}`)
     }
-    last.set(unit, request)
   }
   return faults
 }
