@@ -78,22 +78,24 @@ async function warcFaults({ dir, records, requests }: Evidence): Promise<string[
   return faults
 }
 
-/** A server that was kept from its processor notices a request so late at most, and the gap behind it looks as much too short. */
-const lateMsMax = 250
+/** From the crawler's clock to the server's: the request is written, travels, and is read. */
+const onTheWayMsMax = 50
 
 /**
- * By the server's clock no unit was asked sooner than its delay, across restarts too. A crawler that forgets its clocks
- * when it dies is seen when the delay is longer than a start takes.
+ * By the server's clock no unit was asked sooner than its delay, across restarts too. A request that the server noticed
+ * late makes the gap behind it look short, so that gap is counted from when it may have arrived. A crawler that forgets
+ * its clocks when it dies is seen when the delay is longer than a start takes.
  */
 function gapFaults({ requests, delayMs, unitOf }: Evidence): string[] {
   const faults: string[] = []
   const byUnit = Map.groupBy([...requests].sort((a, b) => a.t - b.t), ({ host }) => unitOf(host))
   for (const [unit, asked] of byUnit) {
     for (const [at, request] of asked.entries()) {
-      const gapMs = at === 0 ? delayMs : request.t - asked[at - 1]!.t
-      if (gapMs >= delayMs - Math.min(lateMsMax, delayMs / 2)) continue
-      const story = asked.slice(Math.max(0, at - 2), at + 2).map(({ t, host, path, status }) => `${host}${path} (${status}) at ${t.toFixed(0)} ms`)
-      faults.push(`${unit} was asked ${gapMs.toFixed(1)} ms after the last time: ${story.join(', ')}`)
+      const before = asked[at - 1]
+      const gapMs = before === undefined ? delayMs : request.t - before.t + (before.lateMsMax ?? 0)
+      if (gapMs >= delayMs - onTheWayMsMax) continue
+      const story = asked.slice(Math.max(0, at - 2), at + 2).map(({ t, lateMsMax = 0, host, path, status }) => `${host}${path} (${status}) at ${t.toFixed(0)} ms, noticed up to ${lateMsMax.toFixed(0)} ms late`)
+      faults.push(`${unit} was asked ${gapMs.toFixed(1)} ms after the last time: ${story.join('; ')}`)
     }
   }
   return faults

@@ -4,6 +4,7 @@
  * returns, also in a signal handler. Main thread of the web's process.
  */
 import fs from 'node:fs'
+import { Beat } from './beat.ts'
 import type { Page } from './types.ts'
 
 export interface RequestEntry {
@@ -18,6 +19,8 @@ export interface RequestEntry {
   /** SHA-256 of those bytes, in hex; absent without a body. */
   readonly sha256?: string
   readonly ua: string
+  /** The headers may have arrived up to so many milliseconds before `t`, because the server was held up; absent when it was not. */
+  readonly lateMsMax?: number
 }
 
 const bufferedCharsMax = 64 * 1024
@@ -31,15 +34,23 @@ export class RequestLog {
   readonly #pages = new Map<number, Uint32Array>()
   readonly #others = new Map<string, number>()
   readonly #file: number | undefined
+  readonly #beat: Beat | undefined
   #lines = ''
   #closed = false
 
   constructor(path: string | undefined) {
-    if (path !== undefined) this.#file = fs.openSync(path, 'a')
+    if (path === undefined) return
+    this.#file = fs.openSync(path, 'a')
+    this.#beat = new Beat()
   }
 
   get hasFile(): boolean {
     return this.#file !== undefined
+  }
+
+  /** Of a request that arrives now, see `RequestEntry`; 0 without a file. */
+  get lateMsMax(): number {
+    return this.#beat?.lateMsMax ?? 0
   }
 
   /** `page` is undefined for what is no page of the web; `hostPages` is the number of its host's pages. */
@@ -77,6 +88,7 @@ export class RequestLog {
     if (this.#closed) return
     this.flush()
     this.#closed = true
+    this.#beat?.close()
     if (this.#file !== undefined) fs.closeSync(this.#file)
   }
 }

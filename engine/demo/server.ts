@@ -14,7 +14,7 @@ import { codingFor } from './codings.ts'
 import { answerFault, type Exchange } from './fault-answers.ts'
 import type { Listeners } from './listeners.ts'
 import { mix } from './random.ts'
-import type { RequestLog } from './request-log.ts'
+import type { RequestEntry, RequestLog } from './request-log.ts'
 import type { Site } from './site.ts'
 import type { Page } from './types.ts'
 import { wellKnown } from './well-known.ts'
@@ -27,6 +27,8 @@ export interface ServerParts {
   /** Absent for plain HTTP. */
   readonly authority: Authority | undefined
 }
+
+type Arrival = Required<Pick<RequestEntry, 't' | 'lateMsMax'>>
 
 export class DemoServer {
   /** Delay before each answer. */
@@ -51,18 +53,18 @@ export class DemoServer {
   }
 
   #arrive(request: http.IncomingMessage, response: http.ServerResponse): void {
-    const t = performance.now() - this.#startedMs
+    const arrival = { t: performance.now() - this.#startedMs, lateMsMax: this.parts.log.lateMsMax }
     response.on('error', () => request.socket.destroy())
-    if (this.latencyMs === 0) void this.#answer(request, response, t)
-    else setTimeout(() => void this.#answer(request, response, t), this.latencyMs).unref()
+    if (this.latencyMs === 0) void this.#answer(request, response, arrival)
+    else setTimeout(() => void this.#answer(request, response, arrival), this.latencyMs).unref()
   }
 
-  async #answer(request: http.IncomingMessage, response: http.ServerResponse, t: number): Promise<void> {
+  async #answer(request: http.IncomingMessage, response: http.ServerResponse, arrival: Arrival): Promise<void> {
     const host = (request.headers.host ?? '').replace(/:\d+$/, '').toLowerCase()
     const path = request.url ?? '/'
     const { site } = this.parts
     const page = site.find(host, path)
-    const exchange = this.#exchange({ request, response, t, host, path, page })
+    const exchange = this.#exchange({ request, response, arrival, host, path, page })
     try {
       await this.#respond(exchange, host, path, page)
     } catch (error) {
@@ -97,13 +99,13 @@ export class DemoServer {
     exchange.send(200, headers, await bodies.body(page, coding))
   }
 
-  #exchange(asked: { request: http.IncomingMessage, response: http.ServerResponse, t: number, host: string, path: string, page: Page | undefined }): Exchange {
-    const { request, response, t, host, path, page } = asked
+  #exchange(asked: { request: http.IncomingMessage, response: http.ServerResponse, arrival: Arrival, host: string, path: string, page: Page | undefined }): Exchange {
+    const { request, response, arrival: { t, lateMsMax }, host, path, page } = asked
     const { log, site, listeners } = this.parts
     const note = (status: number, chunks: readonly Buffer[]): void => {
       const sent = request.method === 'HEAD' ? [] : chunks
       const bytes = sent.reduce((sum, chunk) => sum + chunk.length, 0)
-      const entry = { t, host, path, status, bytes, ua: request.headers['user-agent'] ?? '' }
+      const entry = { t, host, path, status, bytes, ua: request.headers['user-agent'] ?? '', ...(lateMsMax > 0 && { lateMsMax }) }
       const hashed = log.hasFile && bytes > 0 ? { ...entry, sha256: sha256(sent) } : entry
       log.add(hashed, page, page === undefined ? 0 : site.layout.size(page.hostIndex))
     }
