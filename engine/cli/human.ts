@@ -4,7 +4,7 @@
  */
 import type { OptionSpec } from '../core/options.ts'
 
-const durationUnits = [['h', 3_600_000], ['m', 60_000], ['s', 1_000], ['ms', 1]] as const
+const durationUnits = [['d', 86_400_000], ['h', 3_600_000], ['m', 60_000], ['s', 1_000], ['ms', 1]] as const
 const sizeUnits = [['GB', 2 ** 30], ['MB', 2 ** 20], ['KB', 2 ** 10], ['', 1]] as const
 const numbers = new Intl.NumberFormat('en-US', { maximumFractionDigits: 0 })
 

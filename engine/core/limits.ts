@@ -92,6 +92,16 @@ export const limits = {
   /** Characters of patterns from their first wildcard on, times those of a path: about 8 ms (measured). Beyond it a URL is denied. */
   robotsStepsMax: 10_000_000,
 
+  // Recrawl
+  /** Answers in a row that say that a page is gone; at the last it is never due again. The interval has doubled four times by then, so they span 30 intervals. */
+  recrawlGoneTimesMax: 5,
+  /** URLs that are due and go back to the queue in one commit, one such batch at a time: planning 500 holds the loop for some milliseconds. */
+  dueUrlsPerCommitMax: 500,
+  /** The time of day may jump: whoever waits for a due time looks again after this. */
+  dueLookMsMax: 60_000,
+  /** A longer ETag or Last-Modified is not kept: it would be in a page's row for ever. */
+  validatorCharsMax: 1_024,
+
   // Commit and consumer
   /** A batch is committed when it is this old, this long or this large. */
   commitAgeMsMax: 100,

@@ -6,10 +6,11 @@ import { isIP } from 'node:net'
 import { domainToASCII } from 'node:url'
 import { inspect } from 'node:util'
 import { SluiceError } from './errors.ts'
+import type { RecrawlPolicy } from './recrawl-policy.ts'
 
 export type OptionType =
   | 'string' | 'header' | 'boolean' | 'integer' | 'duration' | 'size' | 'choice' | 'choices'
-  | 'patterns' | 'concurrency' | 'cidrs' | 'resolve' | 'tail'
+  | 'patterns' | 'concurrency' | 'cidrs' | 'resolve' | 'tail' | 'recrawl'
 
 interface ValueSpec {
   readonly type: OptionType
@@ -33,16 +34,18 @@ export function metavar(spec: ValueSpec): string {
     case 'cidrs': return 'CIDR'
     case 'resolve': return 'HOST=IP'
     case 'tail': return 'wait|park|DURATION'
+    case 'recrawl': return 'POLICY'
     default: return 'TEXT'
   }
 }
 
 const expectations: Readonly<Record<OptionType, string>> = {
   string: 'a text', header: 'a text of printable ASCII characters', boolean: 'true or false', integer: 'a whole number',
-  duration: 'a duration such as 500ms, 2s, 5m or 1h', size: 'a size such as 250KB or 1MB',
+  duration: 'a duration such as 500ms, 2s, 5m, 1h or 7d', size: 'a size such as 250KB or 1MB',
   choice: 'one of the choices', choices: 'one or more of the choices, with commas', patterns: 'a regular expression',
   concurrency: 'three whole numbers START:FLOOR:CEILING with FLOOR <= START <= CEILING',
   cidrs: 'an address range such as 10.0.0.0/8 or fd00::/8', resolve: 'HOST=IP', tail: 'wait, park or a duration',
+  recrawl: 'never, lastmod, fixed:DURATION, adaptive:FLOOR:CEILING with 0 < FLOOR <= CEILING, or a function',
 }
 
 /** What takes back a choice or a bound that is kept with the crawl, for which the command line has no other word. */
@@ -58,13 +61,13 @@ function refuse(name: string, spec: ValueSpec, given: unknown, expected = expect
   throw new SluiceError('bad_option', `${name}: expected ${expected}${choices}, given ${text.slice(0, 200)}`)
 }
 
-const DURATION_UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 }
+const DURATION_UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 const SIZE_UNITS: Readonly<Record<string, number>> = { B: 1, KB: 1_024, MB: 1_048_576, GB: 1_073_741_824 }
 
-/** `500ms`, `2s`, `5m`, `1h`, `0`; undefined when it is none. */
+/** `500ms`, `2s`, `5m`, `1h`, `7d`, `0`; undefined when it is none. */
 export function parseDuration(text: string): number | undefined {
   if (text === '0') return 0
-  const match = /^(\d+(?:\.\d+)?)(ms|s|m|h)$/.exec(text)
+  const match = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/.exec(text)
   return match === null ? undefined : Number(match[1]) * DURATION_UNITS[match[2]!]!
 }
 
@@ -148,6 +151,16 @@ function parseResolve(name: string, spec: ValueSpec, given: unknown): unknown {
   return Object.freeze(map)
 }
 
+/** `never`, `lastmod`, `fixed:7d`, `adaptive:1h:30d`; undefined when it is no policy. */
+export function parseRecrawl(text: string): RecrawlPolicy | undefined {
+  const [kind, ...parts] = text.split(':')
+  if ((kind === 'never' || kind === 'lastmod') && parts.length === 0) return { kind }
+  const [floorMs = 0, ceilingMs = 0] = parts.map(parseDuration)
+  if (floorMs <= 0) return undefined
+  if (kind === 'fixed' && parts.length === 1) return { kind, intervalMs: floorMs }
+  return kind === 'adaptive' && parts.length === 2 && floorMs <= ceilingMs ? { kind, floorMs, ceilingMs } : undefined
+}
+
 /** Reads one value. Throws `bad_option`. */
 export function parseValue(name: string, spec: ValueSpec, given: unknown): unknown {
   switch (spec.type) {
@@ -172,6 +185,8 @@ export function parseValue(name: string, spec: ValueSpec, given: unknown): unkno
       if (given === 'wait') return Number.POSITIVE_INFINITY
       return given === 'park' ? 0 : parseNumber(name, spec, given, parseDuration)
     }
+    // A policy stays the text that it was given as: that is how it is stored, and shown when it changes.
+    case 'recrawl': return typeof given === 'function' || (typeof given === 'string' && parseRecrawl(given)) ? given : refuse(name, spec, given)
     default: return spec.type satisfies never
   }
 }

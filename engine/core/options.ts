@@ -6,6 +6,7 @@
 import { limits } from './limits.ts'
 import { parseValue, type OptionType } from './option-values.ts'
 import { SluiceError } from './errors.ts'
+import type { RecrawlFunction } from './recrawl-policy.ts'
 import { linkElements, pageLinkElements, type LinkElement } from './types.ts'
 import { dedupeRules, type DedupeRule } from './url-key.ts'
 
@@ -67,6 +68,7 @@ export const crawlOptions = {
   nearDuplicates: option<NearDuplicatePolicy>({ type: 'choice', choices: ['count', 'skip'], default: 'count', flag: '--near-duplicates', stored: true, help: 'pages with nearly the text of one stored before in this process: count them, or skip their links too; skip turns --simhash on' }),
   durability: option<Durability>({ type: 'choice', choices: ['commit', 'interval', 'system'], default: 'commit', flag: '--durability', stored: false, help: 'what a loss of power may cost: nothing that was stored (each commit waits for the disk), the last second and perhaps the store (interval), or more (system)' }),
   tailMs: option<number>({ type: 'tail', min: 0, default: 600_000, flag: '--tail', stored: false, help: 'when all that is left is waiting: wait for it, park what waits longer than this (park: at once), and end' }),
+  recrawl: option<string | RecrawlFunction>({ type: 'recrawl', default: 'never', flag: '--recrawl', stored: true, help: 'when a URL is fetched again: never, fixed:DURATION, adaptive:FLOOR:CEILING (sooner when it was found changed, later when not) or lastmod (when whoever adds it says that it was modified since)' }),
   allowAddress: option<readonly string[]>({ type: 'cidrs', default: [], flag: '--allow-address', stored: true, help: 'connect to these addresses although they are private or local, as CIDR; repeatable' }),
   resolve: option<Readonly<Record<string, string>>>({ type: 'resolve', default: {}, flag: '--resolve', stored: true, help: 'HOST=IP: use this address for a host; @FILE: lines of a hosts file; repeatable' }),
   ca: option<string | undefined>({ type: 'string', default: undefined, flag: '--ca', stored: true, help: 'file with certificates of authorities to trust besides the usual ones (PEM)' }),
@@ -134,8 +136,8 @@ export function storedOptions(options: CrawlOptions): Readonly<Record<string, un
   const kept: Record<string, unknown> = {}
   for (const [name, spec] of Object.entries(crawlOptions)) {
     const value = options[name as keyof CrawlOptions]
-    // No bound is the absence of one: JSON has no infinity.
-    if (spec.stored && value !== Number.POSITIVE_INFINITY) kept[name] = value
+    // No bound is the absence of one: JSON has no infinity. Nor has it functions.
+    if (spec.stored && value !== Number.POSITIVE_INFINITY && typeof value !== 'function') kept[name] = value
   }
   return kept
 }

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { SluiceError } from '../../engine/core/errors.ts'
 import { limits } from '../../engine/core/limits.ts'
-import { metavar, parseDuration, parseSize, parseValue } from '../../engine/core/option-values.ts'
+import { metavar, parseDuration, parseRecrawl, parseSize, parseValue } from '../../engine/core/option-values.ts'
 import { crawlOptions, resolveCrawlOptions, resolveRunLimits, runOptions, storedOptions, type CrawlOptionsGiven, type OptionSpec, type RunLimitsGiven } from '../../engine/core/options.ts'
 
 /** What a caller without types may give. */
@@ -27,7 +27,7 @@ test('the defaults are these', () => {
     userAgent: 'Sluice/0.1 (+https://www.npmjs.com/package/sluice)',
     politeness: 'host', delayMs: 1_000, concurrency: { start: 4, floor: 1, ceiling: 32 }, retries: 2, timeoutMs: 30_000,
     maxBodyBytes: 256_000, connections: 128, threads: 0, format: ['jsonl'], extract: undefined, linkElements: ['a', 'area', 'iframe', 'frame', 'link', 'meta'], simhash: false, nearDuplicates: 'count', tailMs: 600_000,
-    allowAddress: [], resolve: {}, ca: undefined, insecure: false, dedupe: [],
+    allowAddress: [], resolve: {}, ca: undefined, insecure: false, dedupe: [], recrawl: 'never',
   })
   expect(resolveRunLimits({})).toEqual({ maxPages: Infinity, maxTimeMs: Infinity, maxBytes: Infinity })
 })
@@ -176,8 +176,8 @@ test('resolved options are frozen to the bottom, the defaults too', () => {
 })
 
 test('durations and sizes are read as the interface says', () => {
-  expect(['500ms', '2s', '5m', '1h', '0', '0.5s'].map(parseDuration)).toEqual([500, 2_000, 300_000, 3_600_000, 0, 500])
-  expect(['1', '1s ', 's', '1d', '1S', '', '.5s', '1.s', '-1s', '+1s', 'Infinity'].map(parseDuration)).toEqual(Array.from({ length: 11 }, () => undefined))
+  expect(['500ms', '2s', '5m', '1h', '7d', '0', '0.5s'].map(parseDuration)).toEqual([500, 2_000, 300_000, 3_600_000, 604_800_000, 0, 500])
+  expect(['1', '1s ', 's', '1w', '1S', '', '.5s', '1.s', '-1s', '+1s', 'Infinity'].map(parseDuration)).toEqual(Array.from({ length: 11 }, () => undefined))
   expect(['250KB', '1MB', '2gb', '7B', '7', '1.5KB'].map(parseSize)).toEqual([256_000, 1_048_576, 2 ** 31, 7, 7, 1_536])
   expect(['1K', 'KB', '-1', '1 KB', ''].map(parseSize)).toEqual(Array.from({ length: 5 }, () => undefined))
 })
@@ -188,4 +188,22 @@ test('every option that takes a value says which in its help', () => {
     expect(spec.flag, name).toMatch(/^--[a-z-]+$/)
     expect(spec.help, name).not.toBe('')
   }
+})
+
+test('a recrawl policy is read as the interface says, and stays the text that was given', () => {
+  expect(['never', 'lastmod', 'fixed:7d', 'adaptive:1h:30d', 'adaptive:1h:1h'].map(parseRecrawl)).toEqual([
+    { kind: 'never' }, { kind: 'lastmod' }, { kind: 'fixed', intervalMs: 604_800_000 },
+    { kind: 'adaptive', floorMs: 3_600_000, ceilingMs: 2_592_000_000 }, { kind: 'adaptive', floorMs: 3_600_000, ceilingMs: 3_600_000 },
+  ])
+  const nonsense = ['', 'always', 'never:1h', 'fixed', 'fixed:', 'fixed:0', 'fixed:soon', 'fixed:1h:2h', 'adaptive:1h', 'adaptive:2h:1h', 'adaptive:0:1h', 'adaptive:1h:2h:3h', 'lastmod:1d']
+  expect(nonsense.filter((text) => parseRecrawl(text) !== undefined)).toEqual([])
+  expect(refusal(() => resolveCrawlOptions({ recrawl: 'adaptive:2h:1h' }))).toMatch(/^--recrawl: expected never, lastmod, fixed:DURATION, adaptive:FLOOR:CEILING .*, given "adaptive:2h:1h"$/)
+  expect(resolveCrawlOptions({}, storedOptions(resolveCrawlOptions({ recrawl: 'fixed:1h' }))).recrawl).toBe('fixed:1h')
+})
+
+test('a recrawl function is taken and not stored', () => {
+  const recrawl = (): undefined => undefined
+  const options = resolveCrawlOptions({ recrawl })
+  expect(options.recrawl).toBe(recrawl)
+  expect(storedOptions(options)).not.toHaveProperty('recrawl')
 })
