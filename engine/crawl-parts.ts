@@ -10,6 +10,7 @@ import type { CrawlOptions } from './core/options.ts'
 import type { PageRecord } from './core/types.ts'
 import type { Fetcher } from './fetch/fetcher.ts'
 import type { NearDuplicates } from './near-duplicates.ts'
+import type { Recrawl } from './schedule/recrawl.ts'
 import type { Scheduler } from './schedule/scheduler.ts'
 import type { Suspects } from './suspects.ts'
 import type { RobotsGate } from './web/robots.ts'
@@ -21,6 +22,7 @@ export interface CrawlParts {
   readonly robots: RobotsGate
   readonly pool: ParsePool
   readonly commits: CommitLoop
+  readonly recrawl: Recrawl
   /** Absent: pages have no SimHash. */
   readonly nearDuplicates: NearDuplicates | undefined
   /** Pages that may have ended the process before. */

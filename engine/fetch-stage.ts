@@ -11,7 +11,7 @@ import type { CrawlParts } from './crawl-parts.ts'
 import { acceptBody } from './fetch/content-type.ts'
 import type { FetchResult } from './fetch/fetcher.ts'
 import { headerOf } from './fetch/response-head.ts'
-import { pageMetaOf, retryAfterMs } from './page-meta.ts'
+import { conditionsOf, pageMetaOf, retryAfterMs } from './page-meta.ts'
 import { endRecord, recordLine, type EndFacts } from './record-line.ts'
 import type { Run } from './run.ts'
 import type { Host } from './schedule/host.ts'
@@ -117,10 +117,12 @@ export class FetchStage {
     }
     this.#fetching += 1
     try {
+      const headers = conditionsOf(lease.url, options.format)
       const result = await fetcher.fetch({
         url: lease.url.url, bodyBytesMax: options.maxBodyBytes, deadlineMs: options.timeoutMs, acceptBody, onSend, isPaced: lease.isPaced, signal: run.aborter.signal,
+        ...(headers && { headers }),
       })
-      if (result.ok) this.#answered(run, lease, result)
+      if (result.ok) this.#answered(run, lease, result, headers !== undefined)
       else this.#unanswered(run, lease, result)
     } catch (error) {
       this.#onBroken(error)
@@ -129,7 +131,7 @@ export class FetchStage {
     this.#onProgress()
   }
 
-  #answered(run: AnyRun, lease: Lease, answer: Answered): void {
+  #answered(run: AnyRun, lease: Lease, answer: Answered, isConditional: boolean): void {
     const { scheduler, clock, options } = this.#parts
     const code = failureOfStatus(answer.status)
     const waitMs = retryAfterMs(headerOf(answer.headers, 'retry-after'), clock.wallMs())
@@ -140,7 +142,7 @@ export class FetchStage {
       return
     }
     run.wireBytes += answer.bodyBytes
-    const meta = pageMetaOf(lease.url, answer, lease.url.depth < options.maxDepth)
+    const meta = pageMetaOf(lease.url, answer, lease.url.depth < options.maxDepth, isConditional)
     this.received.push({
       url: lease.url, release: answer.release,
       page: { meta, headerBlock: answer.headerBlock, body: answer.body, bodyBytes: answer.bodyBytes },
@@ -187,11 +189,11 @@ export class FetchStage {
   }
 
   #endUnfetched(url: QueuedUrl, facts: Omit<EndFacts, 'atMs' | 'attempts'> & { attempts?: number }): void {
-    const { clock, commits, events } = this.#parts
+    const { clock, commits, events, recrawl } = this.#parts
     const record = endRecord(url, { attempts: url.attempts, atMs: clock.wallMs(), ...facts })
-    commits.end({
+    commits.end(recrawl.scheduled({
       url, outcome: record.outcome, atMs: Date.parse(record.fetchedAt), ...(record.code && { code: record.code }), links: noLinks, line: recordLine(record), wireBytes: 0, bodyBytes: 0,
-    })
+    }))
     if (stateOfOutcome[record.outcome] === 'failed') events.failed(record)
   }
 }

@@ -135,7 +135,8 @@ export interface ComparedPage {
  * deep. To be called for each page once, and only when it will be stored: a page that comes again would resemble itself.
  */
 export function comparedWithStored({ nearDuplicates: table, options }: ComparingParts, { ended, simhash, followsLinks }: ComparedPage): EndedUrl {
-  if (table === undefined || simhash === undefined) return ended
+  // A page that was fetched before would resemble its own earlier text.
+  if (table === undefined || simhash === undefined || ended.url.previous !== undefined) return ended
   if (!table.find(simhash)) {
     if (followsLinks || options.nearDuplicates === 'count') table.add(simhash)
     return ended

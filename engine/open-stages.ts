@@ -31,6 +31,7 @@ import { createNameLookup, systemNameServices } from './fetch/name-lookup.ts'
 import { Resolver } from './fetch/resolver.ts'
 import { createTlsTrust } from './fetch/tls-context.ts'
 import { NearDuplicates } from './near-duplicates.ts'
+import { Recrawl } from './schedule/recrawl.ts'
 import { Scheduler } from './schedule/scheduler.ts'
 import { configureStore } from './store-options.ts'
 import { Suspects } from './suspects.ts'
@@ -125,7 +126,7 @@ async function openAll(given: CrawlOptionsGiven, on: StageEvents, closers: Close
   return {
     parts: {
       store, scheduler, fetcher, robots, pool, commits, suspects, clock, options, events,
-      nearDuplicates: wantsSimhash(options) ? new NearDuplicates() : undefined,
+      recrawl: new Recrawl(options.recrawl, Math.random), nearDuplicates: wantsSimhash(options) ? new NearDuplicates() : undefined,
     },
     events, scopeTable, keyPolicy, isContinued: Object.keys(before).length > 0,
     changedOptions: changesOf(before, options),
@@ -193,7 +194,8 @@ function changesOf(before: Readonly<Record<string, unknown>>, options: CrawlOpti
   })
 }
 
-/** No bound is none: JSON would write infinity as null. */
+/** No bound is none: JSON would write infinity as null. A function is not kept, so it changes what was stored each time. */
 function textOf(value: unknown): string {
+  if (typeof value === 'function') return 'a function'
   return value === Number.POSITIVE_INFINITY ? 'none' : JSON.stringify(value) ?? 'none'
 }

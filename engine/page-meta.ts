@@ -1,8 +1,11 @@
 /**
- * From a response to what travels with it into the slot. Pure; main thread.
+ * From a URL to what its request asks for, from a response to what travels with it into the slot, and from there to what
+ * is remembered for the next time. Pure; main thread.
  */
+import type { PageAnswer } from '../storage/store.ts'
 import { limits } from './core/limits.ts'
-import type { PageMeta, QueuedUrl, Timings, TlsFacts } from './core/types.ts'
+import type { Format } from './core/options.ts'
+import type { PageMeta, ParsedResult, PreviousFetch, PreviousPage, QueuedUrl, Timings, TlsFacts } from './core/types.ts'
 import { headerOf } from './fetch/response-head.ts'
 
 /** A complete answer of a server, as the fetcher gives it. */
@@ -38,8 +41,64 @@ export function listOf(headers: readonly string[], name: string): string {
   return headers.filter((_, at) => at % 2 === 1 && headers[at - 1]!.toLowerCase() === name).join(', ')
 }
 
-/** The facts of a page that its worker needs, and those that only the record needs. */
-export function pageMetaOf(url: QueuedUrl, answer: Answer, followLinks: boolean): PageMeta {
+/**
+ * Header fields with which the server may answer 304 (RFC 9110 section 13.1); undefined when it must send the page.
+ * Validators are kept of pages that were read and of no others, so what they vouch for is known. An archive that does not
+ * hold the payload yet needs it whole.
+ */
+export function conditionsOf({ previous }: QueuedUrl, formats: readonly Format[]): Readonly<Record<string, string>> | undefined {
+  const { etag, lastModified, payloadDigest } = previous ?? {}
+  if (etag === undefined && lastModified === undefined) return undefined
+  if (formats.includes('warc') && payloadDigest === undefined) return undefined
+  return { ...(etag !== undefined && { 'if-none-match': etag }), ...(lastModified !== undefined && { 'if-modified-since': lastModified }) }
+}
+
+function previousPage(previous: PreviousFetch, isConditional: boolean): PreviousPage {
+  const { contentHash, payloadDigest, payloadAtMs } = previous
+  return {
+    isConditional, ...(contentHash && { contentHash: hexOf(contentHash) }), ...(payloadDigest && { payloadDigest: hexOf(payloadDigest) }),
+    ...(payloadAtMs !== undefined && { payloadAtMs }),
+  }
+}
+
+function hexOf(bytes: Uint8Array): string {
+  return Buffer.from(bytes).toString('hex')
+}
+
+/** What is remembered of an answer for the next fetch. Of a page that was not read now, what was read before stands, unless it has moved or is gone. */
+export function pageAnswerOf({ previous }: QueuedUrl, meta: PageMeta, { outcome, contentHash, warc }: Pick<ParsedResult, 'outcome' | 'contentHash' | 'warc'>): PageAnswer {
+  const { status } = meta
+  if (outcome === 'ok') return { status, ...(contentHash && { contentHash }), ...validatorsOf(meta), ...payloadOf(warc?.payloadDigest, meta) }
+  if (outcome === 'redirect' || status === 404 || status === 410) return { status, ...payloadOf(warc?.payloadDigest, meta) }
+  return { ...readBefore(previous), ...(outcome === 'not_modified' && validatorsOf(meta)), status }
+}
+
+function readBefore(previous: PreviousFetch | undefined): Partial<PageAnswer> {
+  if (previous === undefined) return {}
+  const { fetchedAtMs: _fetchedAtMs, intervalMs: _intervalMs, goneTimes: _goneTimes, ...read } = previous
+  return read
+}
+
+function validatorsOf({ etag, lastModified }: PageMeta): Partial<PageAnswer> {
+  return { ...(isShort(etag) && { etag }), ...(isShort(lastModified) && { lastModified }) }
+}
+
+function isShort(text: string | undefined): text is string {
+  return text !== undefined && text.length <= limits.validatorCharsMax
+}
+
+/** A payload that is the same as before was not stored again: its record is the earlier one. */
+function payloadOf(payloadDigest: Uint8Array | undefined, { fetchedAtMs, previous }: PageMeta): Partial<PageAnswer> {
+  if (payloadDigest === undefined) return {}
+  const isSame = previous?.payloadAtMs !== undefined && previous.payloadDigest === hexOf(payloadDigest)
+  return { payloadDigest, payloadAtMs: isSame ? previous.payloadAtMs : fetchedAtMs }
+}
+
+/** The facts of a page that its worker needs, and those that only the record needs. `isConditional`: it was asked for with `conditionsOf`. */
+export function pageMetaOf(url: QueuedUrl, answer: Answer, followLinks: boolean, isConditional = false): PageMeta {
+  const { previous } = url
+  // A 304 need not repeat its validators.
+  const known = isConditional && answer.status === 304 ? previous : undefined
   const fact = <K extends string>(key: K, name: string, valueOf = headerOf): Partial<Record<K, string>> => {
     const value = valueOf(answer.headers, name)?.trim()
     return value === undefined || value === '' ? {} : ({ [key]: value } as Record<K, string>)
@@ -56,7 +115,9 @@ export function pageMetaOf(url: QueuedUrl, answer: Answer, followLinks: boolean)
     ...fact('contentType', 'content-type'),
     ...fact('contentEncoding', 'content-encoding', listOf),
     ...fact('location', 'location'),
+    ...(known?.etag !== undefined && { etag: known.etag }),
     ...fact('etag', 'etag'),
+    ...(known?.lastModified !== undefined && { lastModified: known.lastModified }),
     ...fact('lastModified', 'last-modified'),
     ...fact('robotsTag', 'x-robots-tag', listOf),
     ip: answer.ip,
@@ -65,5 +126,6 @@ export function pageMetaOf(url: QueuedUrl, answer: Answer, followLinks: boolean)
     truncated: answer.truncated,
     followLinks,
     queued: { row: Buffer.from(url.row).toString('hex'), sequence: url.sequence },
+    ...(previous && { previous: previousPage(previous, isConditional) }),
   }
 }

@@ -10,6 +10,7 @@ import { invariant, type FailureCode } from './core/errors.ts'
 import { noLinks, type PageMeta, type PageRecord, type ParsedResult, type QueuedUrl, type WarcPlace } from './core/types.ts'
 import type { CrawlParts } from './crawl-parts.ts'
 import type { Received } from './fetch-stage.ts'
+import { pageAnswerOf } from './page-meta.ts'
 import { recordLine, recordOfLine, unreadRecord } from './record-line.ts'
 
 /** What is remembered of a page while it lies in a slot. */
@@ -70,11 +71,15 @@ export class ParseStage {
     const parsing = this.#parsing.get(page.ticket)
     invariant(parsing !== undefined, 'a result belongs to a page that was filled')
     this.#parsing.delete(page.ticket)
-    if (!('result' in page)) return settleUnread(parsing, page.code)
+    if (!('result' in page)) return this.#scheduled(settleUnread(parsing, page.code))
     const { warc } = page.result
     this.#linksKnown += page.result.linksKnown
     if (warc !== undefined) this.#warcCollected.set(warc.file, warc.offset + warc.length)
-    return settle(parsing, page.result, needsRecord)
+    return this.#scheduled(settle(parsing, page.result, needsRecord))
+  }
+
+  #scheduled(settled: Settled): Settled {
+    return { ...settled, ended: this.#parts.recrawl.scheduled(settled.ended) }
   }
 
   /** URLs of the pages that no worker has taken; they leave their slots. */
@@ -109,18 +114,20 @@ function settle(parsing: Parsing, result: ParsedResult, needsRecord: boolean): S
   const ended: EndedUrl = {
     url, outcome, links, refused, line, wireBytes, bodyBytes, atMs: meta.fetchedAtMs,
     ...(code !== undefined && { code }),
-    page: {
-      status: meta.status, ...(contentHash && { contentHash }),
-      ...(meta.etag && { etag: meta.etag }), ...(meta.lastModified && { lastModified: meta.lastModified }),
-    },
+    ...(isSame(contentHash, url.previous?.contentHash) && outcome === 'ok' && { isUnchanged: true }),
+    page: pageAnswerOf(url, meta, result),
   }
   return { ended, warc, record: needsRecord ? recordOfLine(line) : undefined, followsLinks: meta.followLinks, ...(simhash && { simhash }) }
+}
+
+function isSame(hash: Uint8Array | undefined, other: Uint8Array | undefined): boolean {
+  return hash !== undefined && other !== undefined && Buffer.compare(hash, other) === 0
 }
 
 function settleUnread(parsing: Parsing, code: FailureCode): Settled {
   const record = unreadRecord(parsing.url, parsing.meta, code, parsing.wireBytes)
   const ended: EndedUrl = {
-    url: parsing.url, outcome: 'failed', code, atMs: parsing.meta.fetchedAtMs, page: { status: parsing.meta.status }, links: noLinks, line: recordLine(record), wireBytes: parsing.wireBytes, bodyBytes: 0,
+    url: parsing.url, outcome: 'failed', code, atMs: parsing.meta.fetchedAtMs, page: pageAnswerOf(parsing.url, parsing.meta, { outcome: 'failed' }), links: noLinks, line: recordLine(record), wireBytes: parsing.wireBytes, bodyBytes: 0,
   }
   return { ended, warc: undefined, record, followsLinks: parsing.meta.followLinks }
 }

@@ -43,7 +43,9 @@ export interface PageAnswer {
   readonly contentHash?: Uint8Array
   readonly etag?: string
   readonly lastModified?: string
+  /** Come together. */
   readonly payloadDigest?: Uint8Array
+  readonly payloadAtMs?: number
   readonly goneTimes?: number
 }
 

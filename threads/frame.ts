@@ -3,27 +3,29 @@
  * copies the frame once, out of the slot, and makes strings of links only when asked. Invariant: whatever bytes come
  * in, nothing outside them is read; a damaged frame is a value with a reason.
  *
- *   0      4       5     6       8       12      16     20        24        28         36          52        60      64
- *   +------+-------+-----+-------+-------+-------+------+---------+---------+----------+-----------+---------+-------+--------------+
- *   | SLF1 |outcome|flags| code  | body  | links | line | WARC    | WARC    | WARC     | content   | SimHash | known | refused, a   |
- *   |      |       |     | bytes | bytes |       | bytes| file    | length  | offset   | hash (16) | (8)     | links | u32 a reason |
- *   +------+-------+-----+-------+-------+-------+------+---------+---------+----------+-----------+---------+-------+--------------+
+ *   0      4       5     6       8       12      16     20        24        28         36          52        60      64           84
+ *   +------+-------+-----+-------+-------+-------+------+---------+---------+----------+-----------+---------+-------+------------+--------------+
+ *   | SLF1 |outcome|flags| code  | body  | links | line | WARC    | WARC    | WARC     | content   | SimHash | known | payload    | refused, a   |
+ *   |      |       |     | bytes | bytes |       | bytes| file    | length  | offset   | hash (16) | (8)     | links | SHA-1 (20) | u32 a reason |
+ *   +------+-------+-----+-------+-------+-------+------+---------+---------+----------+-----------+---------+-------+------------+--------------+
  *   behind the reasons: code | line | links
  *   a link: fingerprint (16) | host hash (8) | flags (1) | URL bytes (2) | URL, which is ASCII (core/fetch-url.ts)
  */
-import { refusalReasons, type LinkList, type ParsedResult, type RefusalReason } from '../engine/core/types.ts'
+import { refusalReasons, type LinkList, type ParsedResult, type RefusalReason, type WarcPlace } from '../engine/core/types.ts'
 
 const MAGIC = 0x31464c53
 const SIMHASH_AT = 52
 const KNOWN_AT = 60
-const REFUSED_AT = 64
+const DIGEST_AT = 64
+const REFUSED_AT = 84
 const HEAD_BYTES = REFUSED_AT + 4 * refusalReasons.length
 const LINK_HEAD_BYTES = 27
-const outcomes = ['ok', 'redirect', 'http_error', 'failed'] as const
+const outcomes = ['ok', 'redirect', 'http_error', 'failed', 'not_modified'] as const
 const FLAG_CODE = 1
 const FLAG_HASH = 2
 const FLAG_WARC = 4
 const FLAG_SIMHASH = 8
+const FLAG_DIGEST = 16
 const LINK_REDIRECT = 1
 
 export type DecodedFrame =
@@ -40,6 +42,7 @@ export function frameBytes(result: ParsedResult): number {
 function flagsOf({ code, contentHash, simhash, warc }: ParsedResult): number {
   return (code === undefined ? 0 : FLAG_CODE) | (contentHash === undefined ? 0 : FLAG_HASH)
     | (warc === undefined ? 0 : FLAG_WARC) | (simhash === undefined ? 0 : FLAG_SIMHASH)
+    | (warc?.payloadDigest === undefined ? 0 : FLAG_DIGEST)
 }
 
 /** Writes a result into `target`, which has at least `frameBytes(result)` bytes. Answers the bytes written. */
@@ -60,6 +63,8 @@ export function encodeFrame(result: ParsedResult, target: Uint8Array): number {
   if (simhash === undefined) out.fill(0, SIMHASH_AT, KNOWN_AT)
   else out.set(simhash, SIMHASH_AT)
   out.writeUInt32LE(result.linksKnown, KNOWN_AT)
+  if (warc?.payloadDigest === undefined) out.fill(0, DIGEST_AT, REFUSED_AT)
+  else out.set(warc.payloadDigest, DIGEST_AT)
   refusalReasons.forEach((reason, index) => out.writeUInt32LE(result.refused[reason], REFUSED_AT + 4 * index))
   const codeBytes = out.write(code ?? '', HEAD_BYTES)
   out.writeUInt16LE(codeBytes, 6)
@@ -166,7 +171,12 @@ export function decodeFrame(source: Uint8Array): DecodedFrame {
     ...((flags & FLAG_CODE) === 0 ? {} : { code: bytes.toString('utf8', HEAD_BYTES, lineAt) }),
     ...((flags & FLAG_HASH) === 0 ? {} : { contentHash: bytes.subarray(36, 52) }),
     ...((flags & FLAG_SIMHASH) === 0 ? {} : { simhash: bytes.subarray(SIMHASH_AT, KNOWN_AT) }),
-    ...((flags & FLAG_WARC) === 0 ? {} : { warc: { file: bytes.readUInt32LE(20), length: bytes.readUInt32LE(24), offset: bytes.readDoubleLE(28) } }),
+    ...((flags & FLAG_WARC) === 0 ? {} : { warc: placeIn(bytes, (flags & FLAG_DIGEST) !== 0) }),
   }
   return { ok: true, result }
+}
+
+function placeIn(bytes: Buffer, hasDigest: boolean): WarcPlace {
+  const place = { file: bytes.readUInt32LE(20), length: bytes.readUInt32LE(24), offset: bytes.readDoubleLE(28) }
+  return hasDigest ? { ...place, payloadDigest: bytes.subarray(DIGEST_AT, REFUSED_AT) } : place
 }

@@ -48,6 +48,10 @@ function hundredths(ms: number): number {
   return Math.round(ms * 100) / 100
 }
 
+function isUnchanged({ meta, result, facts }: RecordParts): boolean {
+  return result.outcome === 'ok' && facts.contentHash !== undefined && hexOf(facts.contentHash) === meta.previous?.contentHash
+}
+
 export function recordLine(parts: RecordParts): Uint8Array {
   const { meta, facts, warc } = parts
   const draft: Draft = {
@@ -73,6 +77,7 @@ export function recordLine(parts: RecordParts): Uint8Array {
     robots: facts.robots,
     links: facts.links,
     hash: hexOf(facts.contentHash),
+    unchanged: isUnchanged(parts) ? true : undefined,
     simhash: hexOf(facts.simhash),
     needsJs: facts.needsJs === true ? true : undefined,
     etag: meta.etag,

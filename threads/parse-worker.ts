@@ -6,7 +6,7 @@
  */
 import type { FailureCode } from '../engine/core/errors.ts'
 import { limits } from '../engine/core/limits.ts'
-import { noLinks, type LinkElement, type LinkList, type PageMeta, type PageSink, type ParsedResult } from '../engine/core/types.ts'
+import { isNotModified, noLinks, type LinkElement, type LinkList, type PageMeta, type PageSink, type ParsedResult } from '../engine/core/types.ts'
 import { fetchUrl, makeBase, refusalOf } from '../engine/core/fetch-url.ts'
 import { contentHashOf } from '../engine/core/url-key.ts'
 import type { SlotPage } from './arena.ts'
@@ -55,6 +55,13 @@ function failed(code: FailureCode, facts: PageFacts): Reading {
 
 function isRedirect(meta: PageMeta): boolean {
   return meta.status >= 300 && meta.status < 400 && meta.location !== undefined && meta.location !== ''
+}
+
+/** What was read before stands, its hash too. */
+function readNotModified({ previous }: PageMeta): Reading {
+  const hash = previous?.contentHash
+  const facts: PageFacts = { truncated: false, ...(hash !== undefined && { contentHash: Buffer.from(hash, 'hex') }) }
+  return { outcome: 'not_modified', links: noLinks, refused: noRefusals(), facts }
 }
 
 /** HTML by its type; without a type, by its first character. */
@@ -135,6 +142,7 @@ async function readOk({ meta, headerBlock }: SlotPage, body: Uint8Array, isCut: 
 
 async function read(page: SlotPage, tools: ParseTools): Promise<Reading> {
   const { meta } = page
+  if (isNotModified(meta)) return readNotModified(meta)
   if (isRedirect(meta)) return readRedirect(page, tools)
   const isOk = meta.status >= 200 && meta.status < 300
   const inflated = await tools.inflater.inflate(page.body, meta.contentEncoding, meta.truncated)

@@ -36,6 +36,7 @@ const columnsOf: Readonly<Record<keyof PageRecord, readonly Column[]>> = {
   links: same('links'),
   newLinks: same('newLinks'),
   hash: same('hash'),
+  unchanged: same('unchanged'),
   simhash: same('simhash'),
   nearDuplicate: same('nearDuplicate'),
   needsJs: same('needsJs'),

@@ -114,8 +114,9 @@ export interface PreviousFetch {
   readonly contentHash?: Uint8Array
   readonly etag?: string
   readonly lastModified?: string
-  /** SHA-1 of the payload as received; of crawls that write WARC. */
+  /** SHA-1 of the payload that a WARC file holds, and the date of its record; of crawls that write WARC. */
   readonly payloadDigest?: Uint8Array
+  readonly payloadAtMs?: number
   /** What the recrawl policy last chose; absent before its first choice. */
   readonly intervalMs?: number
   /** Answers in a row, up to this fetch, that said that the page is gone. */
@@ -225,6 +226,22 @@ export interface PageMeta {
   readonly followLinks: boolean
   /** Where the URL lies in the queue, the row in hexadecimal: for the note of the page in hand. */
   readonly queued?: { readonly row: string; readonly sequence: number }
+  /** Of a page that was fetched before: what this answer is compared with. */
+  readonly previous?: PreviousPage
+}
+
+/** What a worker must know of the earlier fetch. Hashes are in hexadecimal, since a slot holds this as JSON. */
+export interface PreviousPage {
+  /** The server was asked to answer 304 if the page is the same. */
+  readonly isConditional: boolean
+  readonly contentHash?: string
+  readonly payloadDigest?: string
+  readonly payloadAtMs?: number
+}
+
+/** The page is the same as before, by its server's word. One that says so without being asked has only erred. */
+export function isNotModified({ status, previous }: PageMeta): boolean {
+  return status === 304 && previous?.isConditional === true
 }
 
 /** A complete response in the fetcher's own memory, ready to be copied into a slot. */
@@ -237,16 +254,18 @@ export interface FetchedPage {
   readonly bodyBytes: number
 }
 
-/** Where a page's WARC response record lies. `file` counts the WARC files of the crawl, see `warcFileName`. */
+/** Where a page's WARC record lies. `file` counts the WARC files of the crawl, see `warcFileName`. */
 export interface WarcPlace {
   readonly file: number
   readonly offset: number
   readonly length: number
+  /** SHA-1 of the payload, 20 bytes: what a later fetch is compared with. */
+  readonly payloadDigest?: Uint8Array
 }
 
 /** What a parse worker found in one page. */
 export interface ParsedResult {
-  readonly outcome: 'ok' | 'redirect' | 'http_error' | 'failed'
+  readonly outcome: 'ok' | 'redirect' | 'not_modified' | 'http_error' | 'failed'
   /** A failure code; present when the outcome is failed. */
   readonly code?: string
   /** Decoded bytes read. */
@@ -299,8 +318,10 @@ export interface PageRecord {
   readonly links?: number
   /** Those among them that were new to the crawl. */
   readonly newLinks?: number
-  /** First 128 bits of SHA-256 of the decoded body, hexadecimal. */
+  /** First 128 bits of SHA-256 of the decoded body, hexadecimal; with outcome not_modified, of the body that was read before. */
   readonly hash?: string
+  /** The body was sent again, and is the one that was read before. */
+  readonly unchanged?: true
   /** SimHash of the text, 16 hexadecimal digits; with the option simhash, of a page of at least 64 different words. */
   readonly simhash?: string
   /** The text is nearly that of a page stored before in the same process; added by the commit, like `newLinks`. */
@@ -327,7 +348,7 @@ export interface QueryCounts {
   countOf(pathHash: Uint8Array): number
 }
 
-/** Where a worker appends the pages that it read, one WARC record pair each. */
+/** Where a worker appends the pages that it read, one WARC record each. */
 export interface PageSink {
   append(page: { meta: PageMeta; headerBlock: Uint8Array; body: Uint8Array }): WarcPlace
 }

@@ -3,7 +3,7 @@
  * decode throws `store_corrupt`, so that `check` finds it. Pure apart from the arena's own memory.
  *
  *   page row    status (2) outcome (1) flags (1) depth (2) priority (1) fetched at, ms (6) url  [code] [content hash (16)]
- *               [etag] [modified] [payload digest (20)] [due at, ms (6), interval, ms (6)] [gone times (1)]
+ *               [etag] [modified] [payload digest (20), its date, ms (6)] [due at, ms (6), interval, ms (6)] [gone times (1)]
  *   host row    name, then the facts as JSON or nothing
  *
  * A text is its length in two bytes and then UTF-8. Flags say which of the parts in brackets follow, lowest bit first.
@@ -117,7 +117,7 @@ function flagsOfPage({ code, contentHash, etag, lastModified, payloadDigest, due
 
 export function encodePageRow(arena: Arena, page: PageRow): Uint8Array {
   const { code, contentHash, etag, lastModified, payloadDigest, due } = page
-  const room = 14 + HASH_BYTES + DIGEST_BYTES + 13 + textRoom(page.url) + textRoom(code) + textRoom(etag) + textRoom(lastModified)
+  const room = 14 + HASH_BYTES + DIGEST_BYTES + 6 + 13 + textRoom(page.url) + textRoom(code) + textRoom(etag) + textRoom(lastModified)
   return arena.row(room, (chunk, start) => {
     const flags = flagsOfPage(page)
     chunk.writeUInt16BE(page.status, start)
@@ -131,7 +131,11 @@ export function encodePageRow(arena: Arena, page: PageRow): Uint8Array {
     if (contentHash !== undefined) at = putBytes(chunk, at, contentHash)
     if (etag !== undefined) at = putText(chunk, at, etag)
     if (lastModified !== undefined) at = putText(chunk, at, lastModified)
-    if (payloadDigest !== undefined) at = putBytes(chunk, at, payloadDigest)
+    if (payloadDigest !== undefined) {
+      at = putBytes(chunk, at, payloadDigest)
+      putShort(chunk, at, page.payloadAtMs ?? page.fetchedAtMs)
+      at += 6
+    }
     if (due !== undefined) {
       putShort(chunk, at, Math.ceil(due.atMs))
       putShort(chunk, at + 6, Math.ceil(due.intervalMs))
@@ -159,14 +163,14 @@ export function decodePageRow(value: Uint8Array): PageRow {
   const contentHash = has(HASH, () => new Uint8Array(reader.bytes(HASH_BYTES)))
   const etag = has(ETAG, () => reader.text())
   const lastModified = has(MODIFIED, () => reader.text())
-  const payloadDigest = has(DIGEST, () => new Uint8Array(reader.bytes(DIGEST_BYTES)))
+  const payload = has(DIGEST, () => ({ payloadDigest: new Uint8Array(reader.bytes(DIGEST_BYTES)), payloadAtMs: reader.short() }))
   const due = has(DUE, () => ({ atMs: reader.short(), intervalMs: reader.short() }))
   const goneTimes = has(GONE, () => reader.u8())
   reader.end()
   return {
     url, status, outcome, fetchedAtMs, depth, priority,
     ...(code !== undefined && { code }), ...(contentHash && { contentHash }), ...(etag !== undefined && { etag }),
-    ...(lastModified !== undefined && { lastModified }), ...(payloadDigest && { payloadDigest }), ...(due && { due }),
+    ...(lastModified !== undefined && { lastModified }), ...payload, ...(due && { due }),
     ...(goneTimes !== undefined && { goneTimes }),
   }
 }

@@ -329,10 +329,10 @@ export class LmdbStore implements Store {
   #previousOf({ host, fingerprint }: QueuedUrl): PreviousFetch | undefined {
     const page = this.page(host, fingerprint)
     if (page === undefined) return undefined
-    const { fetchedAtMs, status, contentHash, etag, lastModified, payloadDigest, due, goneTimes } = page
+    const { fetchedAtMs, status, contentHash, etag, lastModified, payloadDigest, payloadAtMs, due, goneTimes } = page
     return {
       fetchedAtMs, status, ...(contentHash && { contentHash }), ...(etag !== undefined && { etag }), ...(lastModified !== undefined && { lastModified }),
-      ...(payloadDigest && { payloadDigest }), ...(due && { intervalMs: due.intervalMs }), ...(goneTimes !== undefined && { goneTimes }),
+      ...(payloadDigest && { payloadDigest }), ...(payloadAtMs !== undefined && { payloadAtMs }), ...(due && { intervalMs: due.intervalMs }), ...(goneTimes !== undefined && { goneTimes }),
     }
   }
 

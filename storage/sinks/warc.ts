@@ -3,7 +3,7 @@
  * parse worker and appends to a file of its own with synchronous writes; its files are cut to their committed lengths
  * by the main thread (`files.ts`). Never touches the store.
  *
- *   warc/sluice-000007.warc.gz:  [warcinfo][response][response]...     each [ ] a gzip member of its own
+ *   warc/sluice-000007.warc.gz:  [warcinfo][response][revisit]...     each [ ] a gzip member of its own
  *
  * Invariant: a record's place is answered after its last byte was written, and a write always begins at the end of the
  * last whole record: half a record that an error left behind is written over.
@@ -11,7 +11,8 @@
  * The payload is what the server sent with the transfer coding removed and the content coding kept. So Transfer-Encoding
  * is renamed to X-Crawler-Transfer-Encoding, as Common Crawl does, or readers would look for chunks; and the
  * Content-Length of a cut payload likewise, since it is not the length of what follows. There are no request records:
- * the request is the same for every page but for its address, and costs readers as much as the response does.
+ * the request is the same for every page but for its address, and costs readers as much as the response does. A page that
+ * is fetched again and is the same becomes a revisit record, which names the record that holds the payload.
  *
  * Members of already coded payloads are stored (level 0), the others compressed at level 1. Measured on the 360 corpus
  * pages, milliseconds of CPU a page: coded (mean 32 KB) 0.07 stored, 0.65 at level 1 for 3 % less; not coded (mean
@@ -23,7 +24,7 @@ import * as fs from 'node:fs'
 import * as path from 'node:path'
 import * as zlib from 'node:zlib'
 import { limits } from '../../engine/core/limits.ts'
-import { warcFileName, type PageMeta, type PageSink, type WarcPlace } from '../../engine/core/types.ts'
+import { isNotModified, warcFileName, type PageSink, type WarcPlace } from '../../engine/core/types.ts'
 import { sinkError } from './files.ts'
 
 export interface WarcOptions {
@@ -35,6 +36,8 @@ export interface WarcOptions {
   readonly info: Readonly<Record<string, string>>
   readonly fileBytesMax?: number
 }
+
+type WarcPage = Parameters<PageSink['append']>[0]
 
 interface OpenFile {
   readonly file: number
@@ -51,13 +54,15 @@ export class WarcWriter implements PageSink {
   }
 
   /** Throws `disk_failed`; the next call tries again at the same place. */
-  append(page: { meta: PageMeta; headerBlock: Uint8Array; body: Uint8Array }): WarcPlace {
+  append(page: WarcPage): WarcPlace {
     if (this.#open !== undefined && this.#open.length >= (this.#options.fileBytesMax ?? limits.warcFileBytesMax)) this.reopen()
     try {
       this.#open ??= this.#begin(page.meta.fetchedAtMs)
       const offset = this.#open.length
-      this.#write(this.#open, responseMember(page))
-      return { file: this.#open.file, offset, length: this.#open.length - offset }
+      const payloadDigest = digestOf(page)
+      this.#write(this.#open, memberOf(page, payloadDigest))
+      const place = { file: this.#open.file, offset, length: this.#open.length - offset }
+      return payloadDigest === undefined ? place : { ...place, payloadDigest }
     } catch (error) {
       throw sinkError('a WARC file', error)
     }
@@ -98,8 +103,10 @@ export class WarcWriter implements PageSink {
 
 const CRLF = '\r\n'
 const RECORD_END = Buffer.from('\r\n\r\n')
+/** WARC 1.1 sections 6.7.2 and 6.7.3. */
+const PROFILES = 'http://netpreserve.org/warc/1.1/revisit'
 
-function recordHead(type: string, fields: readonly (readonly [string, string | undefined])[]): string {
+function recordHead(type: string, fields: Fields): string {
   const lines = fields.filter(([, value]) => value !== undefined).map(([name, value]) => `${name}: ${value}${CRLF}`)
   return `WARC/1.1${CRLF}WARC-Type: ${type}${CRLF}WARC-Record-ID: <urn:uuid:${crypto.randomUUID()}>${CRLF}${lines.join('')}${CRLF}`
 }
@@ -116,18 +123,41 @@ function infoMember(file: string, atMs: number, info: Readonly<Record<string, st
   return gzipMember([Buffer.from(head), block, RECORD_END], 1)
 }
 
-function responseMember({ meta, headerBlock, body }: { meta: PageMeta; headerBlock: Uint8Array; body: Uint8Array }): Uint8Array {
+type Fields = readonly (readonly [string, string | undefined])[]
+
+/** SHA-1 of the payload; a 304 has none. */
+function digestOf({ meta, body }: WarcPage): Uint8Array | undefined {
+  return isNotModified(meta) ? undefined : crypto.hash('sha1', body, 'buffer')
+}
+
+/** A response; or a revisit, without the payload, when the server or the digest says that the archive has it already. */
+function memberOf(page: WarcPage, payloadDigest: Uint8Array | undefined): Uint8Array {
+  const { meta, body } = page
+  const digest = payloadDigest === undefined ? undefined : `sha1:${base32(payloadDigest)}`
+  if (isNotModified(meta)) return revisitMember(page, [['WARC-Profile', `${PROFILES}/server-not-modified`]])
+  const isSame = body.length > 0 && Buffer.from(payloadDigest!).toString('hex') === meta.previous?.payloadDigest
+  if (isSame) return revisitMember(page, [['WARC-Profile', `${PROFILES}/identical-payload-digest`], ['WARC-Payload-Digest', digest], ['WARC-Truncated', 'length']])
+  return httpMember('response', page, [['WARC-Payload-Digest', digest], ['WARC-Truncated', meta.truncated ? 'length' : undefined]])
+}
+
+/** WARC 1.1 section 6.7: the headers as received, and which record holds the payload. */
+function revisitMember(page: WarcPage, fields: Fields): Uint8Array {
+  const atMs = page.meta.previous?.payloadAtMs
+  const refersTo: Fields = atMs === undefined ? [] : [['WARC-Refers-To-Target-URI', page.meta.url], ['WARC-Refers-To-Date', new Date(atMs).toISOString()]]
+  return httpMember('revisit', { ...page, body: Buffer.alloc(0) }, [...fields, ...refersTo])
+}
+
+function httpMember(type: 'response' | 'revisit', { meta, headerBlock, body }: WarcPage, fields: Fields): Uint8Array {
   const http = Buffer.from(`HTTP/1.1 ${meta.status} ${meta.statusText}${CRLF}${storedHeaders(headerBlock, meta.truncated)}${CRLF}`, 'latin1')
-  const head = recordHead('response', [
+  const head = recordHead(type, [
     ['WARC-Date', new Date(meta.fetchedAtMs).toISOString()],
     ['WARC-Target-URI', meta.url],
     ['WARC-IP-Address', meta.ip],
-    ['WARC-Payload-Digest', `sha1:${base32(crypto.hash('sha1', body, 'buffer'))}`],
-    ['WARC-Truncated', meta.truncated ? 'length' : undefined],
+    ...fields,
     ['Content-Type', 'application/http; msgtype=response'],
     ['Content-Length', String(http.length + body.length)],
   ])
-  return gzipMember([Buffer.from(head), http, body, RECORD_END], meta.contentEncoding === undefined ? 1 : 0)
+  return gzipMember([Buffer.from(head), http, body, RECORD_END], body.length > 0 && meta.contentEncoding !== undefined ? 0 : 1)
 }
 
 /** The header block with the fields renamed that are not true of the payload as stored. */

@@ -51,7 +51,7 @@ export function storeAgainContract(name: string, open: (dir: string) => Promise<
       test('is pending again with its depth and priority, no attempts, and what is remembered of it', async () => {
         await store.commit(emptyBatch({ added: [newUrl('http://a.test/x', { depth: 3, priority: 3 })] }))
         const [url] = claim('a.test')
-        const page = { status: 200, contentHash: new Uint8Array(16).fill(7), etag: '"1"', lastModified: 'Mon', payloadDigest: new Uint8Array(20).fill(8), goneTimes: 2 }
+        const page = { status: 200, contentHash: new Uint8Array(16).fill(7), etag: '"1"', lastModified: 'Mon', payloadDigest: new Uint8Array(20).fill(8), payloadAtMs: 900, goneTimes: 2 }
         await store.commit(emptyBatch({ ended: [ended(url!, { atMs: 5_000, page, due: { atMs: 9_000, intervalMs: 4_000 } })] }))
         const again = [{ host: 'a.test', fingerprint: url!.fingerprint }]
         const result = await store.commit(emptyBatch({ again }))

@@ -55,10 +55,10 @@ test('a page row is read back as it was written', () => {
     url: text, status: fc.nat(999), outcome: fc.constantFrom(...outcomes), fetchedAtMs: fc.nat({ max: 2 ** 48 - 1 }), depth: fc.nat(65_535), priority: fc.nat(255),
     code: fc.option(text, { nil: undefined }), contentHash: fc.option(bytes16, { nil: undefined }),
     etag: fc.option(text, { nil: undefined }), lastModified: fc.option(text, { nil: undefined }),
-    payloadDigest: fc.option(fc.uint8Array({ minLength: 20, maxLength: 20 }), { nil: undefined }), goneTimes: fc.option(fc.integer({ min: 1, max: 255 }), { nil: undefined }),
+    payload: fc.option(fc.record({ payloadDigest: fc.uint8Array({ minLength: 20, maxLength: 20 }), payloadAtMs: fc.nat({ max: 2 ** 48 - 1 }) }), { nil: undefined }), goneTimes: fc.option(fc.integer({ min: 1, max: 255 }), { nil: undefined }),
     due: fc.option(fc.record({ atMs: fc.nat({ max: 2 ** 48 - 1 }), intervalMs: fc.nat({ max: 2 ** 48 - 1 }) }), { nil: undefined }),
-  }), (page) => {
-    const row = withoutAbsent(page) as Parameters<typeof encodePageRow>[1]
+  }), ({ payload, ...page }) => {
+    const row = withoutAbsent({ ...page, ...payload }) as Parameters<typeof encodePageRow>[1]
     expect(decodePageRow(encodePageRow(arena, row))).toEqual(row)
   }))
 })
