@@ -16,6 +16,7 @@ import { invariant, SluiceError } from './core/errors.ts'
 import { limits } from './core/limits.ts'
 import { stateOfOutcome, type QueuedUrl } from './core/types.ts'
 import type { CrawlParts } from './crawl-parts.ts'
+import { DuePump } from './due-pump.ts'
 import { comparedWithStored } from './near-duplicates.ts'
 import { FetchStage } from './fetch-stage.ts'
 import { ParseStage, type Settled } from './parse-stage.ts'
@@ -25,6 +26,7 @@ export class CrawlLoop {
   readonly #parts: CrawlParts
   readonly #fetches: FetchStage
   readonly #parses: ParseStage
+  readonly #due: DuePump
   #run: Run<Settled> | undefined
   #blockedOn: BlockedOn = 'idle'
   #isPaused = false
@@ -41,6 +43,7 @@ export class CrawlLoop {
   constructor(parts: CrawlParts) {
     this.#parts = parts
     this.#parses = new ParseStage(parts)
+    this.#due = new DuePump(parts)
     this.#fetches = new FetchStage({ parts, onProgress: this.wake, onBroken: (error) => this.end('failed', true, error) })
   }
 
@@ -169,6 +172,7 @@ export class CrawlLoop {
     for (const { url } of [...batch.ended, ...batch.deferred]) scheduler.settled(url.host, url.sequence)
     for (const host of result.hostsGrown) scheduler.grow(host)
     this.#parses.stored(batch.warcLengths)
+    this.#due.changed()
     this.wake()
   }
 
@@ -188,6 +192,7 @@ export class CrawlLoop {
     this.#collect(run)
     if (run.stop === 'withdrawing') this.#withdraw()
     else this.#parses.fill(this.#fetches.received)
+    if (run.reason === undefined && !this.#isPaused) this.#due.pump()
     if (run.reason === undefined) this.#dispatch(run)
     this.#decideEnd(run)
     if (run.reason === undefined) this.#setTimer()
@@ -272,11 +277,14 @@ export class CrawlLoop {
     const { clock, commits, options, scheduler, store } = this.#parts
     if (run.reason !== undefined || this.#isPaused || !this.#isDrained || !commits.isIdle) return
     if ((run.window?.size ?? 0) > 0) return
-    if (scheduler.leasedCount === 0 && scheduler.isEmpty) {
+    const dueInMs = this.#due.waitMs
+    const isDueSoon = dueInMs !== undefined && dueInMs <= options.tailMs
+    if (scheduler.leasedCount === 0 && scheduler.isEmpty && !isDueSoon) {
       invariant(store.counters().pending === 0, 'nothing is pending when no host has work')
       return run.end('complete')
     }
     if (!run.hasRoom) return run.end('limit')
+    if (isDueSoon) return
     const restingUntilMs = scheduler.restingUntilMs()
     if (restingUntilMs !== undefined && restingUntilMs - clock.nowMs() > options.tailMs) {
       this.#parked = store.counters().pending
@@ -305,8 +313,9 @@ export class CrawlLoop {
     const { clock, scheduler } = this.#parts
     this.#cancelTimer?.()
     this.#cancelTimer = undefined
-    if (this.#blockedOn !== 'politeness' && this.#blockedOn !== 'suspects') return
-    const atMs = this.#blockedOn === 'politeness' ? scheduler.nextAtMs() : this.#suspectAtMs
-    if (atMs !== undefined && atMs < Number.POSITIVE_INFINITY) this.#cancelTimer = clock.after(atMs - clock.nowMs(), this.wake)
+    if (this.#isPaused) return
+    const startAtMs = this.#blockedOn === 'politeness' ? scheduler.nextAtMs() : this.#blockedOn === 'suspects' ? this.#suspectAtMs : undefined
+    const waitMs = Math.min(startAtMs === undefined ? Number.POSITIVE_INFINITY : startAtMs - clock.nowMs(), this.#due.lookInMs)
+    if (waitMs < Number.POSITIVE_INFINITY) this.#cancelTimer = clock.after(waitMs, this.wake)
   }
 }
