@@ -2,7 +2,7 @@
  * The way in for seeds: text to URL, bounded batches, one commit each, and the scope that grows with them. The source
  * is pulled, so a file of a million seeds takes no memory. Main thread.
  */
-import type { AddResult, RejectedUrl } from './core/api-types.ts'
+import type { AddOptions, AddResult, RejectedUrl, Seed, SeedSource, SeedUrl } from './core/api-types.ts'
 import type { CommitLoop } from './commit-loop.ts'
 import { registrableDomainOf } from './core/domain.ts'
 import { SluiceError } from './core/errors.ts'
@@ -13,9 +13,6 @@ import type { NewUrl } from './core/types.ts'
 import { fingerprintOf, keyOf, type KeyPolicy } from './core/url-key.ts'
 
 const REJECTIONS_KEPT_MAX = 100
-
-/** A URL, or any iterable of them. */
-export type SeedSource = string | URL | Iterable<string | URL> | AsyncIterable<string | URL>
 
 export interface AddTarget {
   readonly add: CommitLoop['add']
@@ -31,22 +28,29 @@ export function scopeNameOf(host: string, scope: Scope): string {
 }
 
 /** Adds seeds. Resolves when all are stored; a text that is no http(s) URL is rejected, and the others go on. */
-export async function addUrls(target: AddTarget, urls: SeedSource): Promise<AddResult> {
+export async function addUrls(target: AddTarget, urls: SeedSource, options: AddOptions = {}): Promise<AddResult> {
   const source = sourceOf(urls)
-  const result = { added: 0, known: 0, rejected: 0, rejections: [] as RejectedUrl[] }
+  const isAgain = booleanOf(options.again)
+  const result = { added: 0, again: 0, known: 0, rejected: 0, rejections: [] as RejectedUrl[] }
   let batch: NewUrl[] = []
   const commit = async (): Promise<void> => {
     const names = new Set(batch.map((url) => scopeNameOf(url.host, target.scope)))
     if (target.scope !== 'any') for (const name of names) target.scopeTable.add(name)
-    const areNew = await target.add(batch, target.scope === 'any' ? [] : [...names])
+    // Without `again` first, so that those that were new can be told from those that are tried again.
+    const areNew = await target.add(batch.map(({ again: _again, ...url }) => url), target.scope === 'any' ? [] : [...names])
+    const olds = batch.filter(({ again }, index) => !areNew[index] && again !== undefined)
+    const again = olds.length === 0 ? 0 : (await target.add(olds, [])).filter(Boolean).length
     const added = areNew.filter(Boolean).length
     result.added += added
-    result.known += areNew.length - added
+    result.again += again
+    result.known += batch.length - added - again
     batch = []
   }
   for await (const given of source) {
-    const text = given instanceof URL ? given.href : given
-    const seed = seedOf(text, target.keyPolicy)
+    const { url, ...facts } = factsOf(given)
+    const text = url instanceof URL ? url.href : url
+    const again = isAgain || booleanOf(facts.again) ? true : lastmodMs(facts.lastmod)
+    const seed = seedOf(text, target.keyPolicy, again)
     if (seed === undefined) {
       result.rejected += 1
       if (result.rejections.length < REJECTIONS_KEPT_MAX) result.rejections.push(rejectionOf(text))
@@ -59,16 +63,36 @@ export async function addUrls(target: AddTarget, urls: SeedSource): Promise<AddR
   return result
 }
 
-function sourceOf(urls: SeedSource): Iterable<string | URL> | AsyncIterable<string | URL> {
+function sourceOf(urls: SeedSource): Iterable<Seed> | AsyncIterable<Seed> {
   if (typeof urls === 'string' || urls instanceof URL) return [urls]
-  if (typeof urls === 'object' && urls !== null && (Symbol.iterator in urls || Symbol.asyncIterator in urls)) return urls
+  if (typeof urls === 'object' && urls !== null) {
+    if (Symbol.iterator in urls || Symbol.asyncIterator in urls) return urls
+    if ('url' in urls) return [urls]
+  }
   throw new SluiceError('bad_option', `add: expected a URL or an iterable of URLs, given ${typeof urls} ${String(urls)}`)
 }
 
-function seedOf(text: string, keyPolicy: KeyPolicy): NewUrl | undefined {
+/** What is no such object is looked at as a URL, and rejected if it is none. */
+function factsOf(given: Seed): SeedUrl {
+  return typeof given === 'object' && given !== null && !(given instanceof URL) && 'url' in given ? given : { url: given as string | URL }
+}
+
+function booleanOf(again: unknown): boolean {
+  if (again === undefined || typeof again === 'boolean') return again === true
+  throw new SluiceError('bad_option', `add: again: expected true or false, given ${String(again)}`)
+}
+
+function lastmodMs(lastmod: unknown): number | undefined {
+  if (lastmod === undefined) return undefined
+  const ms = lastmod instanceof Date ? lastmod.getTime() : typeof lastmod === 'string' ? Date.parse(lastmod) : lastmod
+  if (typeof ms === 'number' && Number.isFinite(ms)) return ms
+  throw new SluiceError('bad_option', `add: lastmod: expected a date, a text such as 2026-01-31 or milliseconds since 1970, given ${String(lastmod)}`)
+}
+
+function seedOf(text: string, keyPolicy: KeyPolicy, again: NewUrl['again']): NewUrl | undefined {
   const url = typeof text === 'string' ? fetchUrl(text.trim()) : undefined
   if (url === undefined) return undefined
-  return { url, host: hostOfUrl(url), fingerprint: fingerprintOf(keyOf(url, keyPolicy)), depth: 0, priority: 0 }
+  return { url, host: hostOfUrl(url), fingerprint: fingerprintOf(keyOf(url, keyPolicy)), depth: 0, priority: 0, ...(again !== undefined && { again }) }
 }
 
 function rejectionOf(text: unknown): RejectedUrl {

@@ -7,8 +7,8 @@
  * Invariant: whatever `open` has opened, `close` closes, in the reverse order, also when opening fails half-way; a
  * closed crawler leaves no handle, so the process ends by itself.
  */
-import { addUrls, type AddTarget, type SeedSource } from './add-urls.ts'
-import type { AddResult, CrawlerEvents, CrawlState, HostStats, RequeueFilter, RequeueResult, RunOptions, StartOptions, Stats, Summary } from './core/api-types.ts'
+import { addUrls, type AddTarget } from './add-urls.ts'
+import type { AddOptions, AddResult, CrawlerEvents, CrawlState, HostStats, RequeueFilter, RequeueResult, RunOptions, SeedSource, StartOptions, Stats, Summary } from './core/api-types.ts'
 import { SluiceError } from './core/errors.ts'
 import { hostNameOf } from './core/host-name.ts'
 import { limits } from './core/limits.ts'
@@ -79,16 +79,19 @@ export class Crawler {
    * Adds seeds, and their hosts (or domains) to the scope. Pulls from its source and waits for the store, so the source
    * may be endless. Texts that are no http(s) URL are counted and reported, not thrown. `close` ends it at its next batch.
    *
+   * A URL that has its outcome already is known and left alone, unless `again` is set or its `lastmod` is later than its
+   * last fetch: then it goes back to the queue, and its server is asked only for what has changed.
+   *
    * @throws SluiceError `crawler_closed`, `bad_option`, `disk_failed`, and what the source throws
    */
-  async add(urls: SeedSource): Promise<AddResult> {
+  async add(urls: SeedSource, options: AddOptions = {}): Promise<AddResult> {
     this.#checkOpen()
     const { parts, scopeTable, keyPolicy } = this.#stages
     const add: AddTarget['add'] = (batch, scope) => {
       this.#checkOpen()
       return parts.commits.add(batch, scope)
     }
-    return addUrls({ add, scope: parts.options.scope, scopeTable, keyPolicy }, urls)
+    return addUrls({ add, scope: parts.options.scope, scopeTable, keyPolicy }, urls, options)
   }
 
   /**

@@ -29,13 +29,13 @@
  * nothing is claimed; `stats().blockedOn` says which bound it is. `crawl-loop.ts` is the one file that sees all stages;
  * `open-stages.ts` wires them; `core/` is what everybody may know: records, errors, limits, options, clock, keys.
  */
-export type { SeedSource } from './add-urls.ts'
 export { Crawler } from './crawler.ts'
 export { SluiceError, errorCodes, failureTable, type ErrorCode, type FailureCode, type FailureRule } from './core/errors.ts'
 export type {
-  AddResult, BlockedOn, Bound, CrawlerEvents, CrawlState, HostStats, RejectedUrl, RequeueFilter, RequeueResult, RunOptions, StartOptions, Stats, StoreStats, Summary,
+  AddOptions, AddResult, BlockedOn, Bound, CrawlerEvents, CrawlState, HostStats, RejectedUrl, RequeueFilter, RequeueResult, RunOptions, Seed, SeedSource, SeedUrl, StartOptions, Stats, StoreStats, Summary,
 } from './core/api-types.ts'
 export type { Concurrency, CrawlOptions, CrawlOptionsGiven, Durability, Format, HostLimitGiven, NearDuplicatePolicy, Politeness, RunLimits, RunLimitsGiven, Scope } from './core/options.ts'
+export type { RecrawlFacts, RecrawlFunction } from './core/recrawl-policy.ts'
 export type { Extractor, PageLink, ParsedPage } from '../threads/extractor.ts'
 export type { DedupeRule } from './core/url-key.ts'
 export type { Counters, LinkElement, Outcome, PageRecord, RefusalReason, Timings, TlsFacts, UrlState } from './core/types.ts'

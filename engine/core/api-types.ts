@@ -103,6 +103,27 @@ export interface StartOptions extends RunOptions {
   readonly onPage?: (page: PageRecord) => unknown
 }
 
+/** A URL to add, with what is known of it. */
+export interface SeedUrl {
+  readonly url: string | URL
+  /**
+   * When the page was last modified: a date, a text that names one, or milliseconds since 1970. A URL that was last
+   * fetched before is tried again.
+   */
+  readonly lastmod?: Date | string | number
+  /** Tried again in any case, unless it is in the queue. */
+  readonly again?: boolean
+}
+
+/** A URL, or any iterable of them. */
+export type SeedSource = Seed | Iterable<Seed> | AsyncIterable<Seed>
+export type Seed = string | URL | SeedUrl
+
+export interface AddOptions {
+  /** Every URL that has its outcome already is tried again, whatever it was. */
+  readonly again?: boolean
+}
+
 export interface RejectedUrl {
   /** The text that was given, cut to 200 characters. */
   readonly input: string
@@ -113,7 +134,9 @@ export interface RejectedUrl {
 export interface AddResult {
   /** URLs that were new to the crawl. */
   readonly added: number
-  /** URLs that the crawl had already. */
+  /** URLs that had their outcome and are tried again. */
+  readonly again: number
+  /** Other URLs that the crawl had already. */
   readonly known: number
   readonly rejected: number
   /** The first hundred of them. */
