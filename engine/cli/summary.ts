@@ -43,6 +43,7 @@ function sumsLine({ summary, elapsedMs }: SummaryView): string {
   const parts = [`${plural(summary.pages, 'page')}`]
   // Only where it says something else: the crawl had pages before this run.
   if (summary.pagesThisRun !== summary.pages) parts.push(`${count(summary.pagesThisRun)} of them now`)
+  if (summary.refetched > 0) parts.push(`${count(summary.refetched)} fetched again (${count(summary.notModified + summary.unchanged)} of them the same)`)
   if (summary.nearDuplicates > 0) parts.push(`${count(summary.nearDuplicates)} near-duplicates`)
   if (summary.excluded > 0) parts.push(`${count(summary.excluded)} excluded`)
   parts.push(`${count(summary.failed)} failed`, `${count(summary.pending)} queued`, `${shortSize(summary.wireBytes)} received`)
