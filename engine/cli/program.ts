@@ -66,7 +66,7 @@ function makeProgram(exit: (code: number) => void): Command {
 }
 
 const crawlNotes = `
-Durations: 500ms, 2s, 5m, 1h. Sizes: 250KB, 1MB (1 KB = 1,024 bytes).
+Durations: 500ms, 2s, 5m, 1h, 7d. Sizes: 250KB, 1MB (1 KB = 1,024 bytes).
 Ctrl-C stores what was received and ends; the same command goes on.
 Exit codes: 0 complete or at a limit, 1 failed, 2 wrong usage, 3 stopped by a
 signal, 4 the store could not be opened.`
