@@ -6,7 +6,6 @@
  * version's is taken as no suspects. It cannot fail a crawl: without it a page may end the process once more.
  */
 import * as fs from 'node:fs'
-import * as path from 'node:path'
 
 export interface KnownSuspect {
   /** The queue row in hexadecimal, and the sequence: as `Store.queued` takes them. */
@@ -46,7 +45,6 @@ function isCount(value: unknown): value is number {
 export function writeSuspects(file: string, suspects: readonly KnownSuspect[]): void {
   try {
     if (suspects.length === 0) return fs.rmSync(file, { force: true })
-    fs.mkdirSync(path.dirname(file), { recursive: true })
     fs.writeFileSync(`${file}.new`, `${JSON.stringify({ version: VERSION, suspects })}\n`)
     fs.renameSync(`${file}.new`, file)
   } catch {

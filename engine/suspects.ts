@@ -106,11 +106,12 @@ export class Suspects {
     this.#waiting = this.#waiting.filter(({ url }) => !isLongResting(hosts.host(url.host), nowMs, delayMs))
     let [first, firstAtMs]: [Suspect | undefined, number] = [undefined, Number.POSITIVE_INFINITY]
     for (const suspect of this.#waiting) {
-      const atMs = suspect.deaths >= deathsMax ? nowMs : startAtMs(hosts.host(suspect.url.host), nowMs)
+      const host = hosts.host(suspect.url.host)
+      const atMs = host !== undefined && suspect.deaths >= deathsMax ? nowMs : startAtMs(host, nowMs)
       if (first === undefined || atMs < firstAtMs) [first, firstAtMs] = [suspect, atMs]
     }
     if (first === undefined) return { kind: 'none' }
-    if (firstAtMs > nowMs || hosts.host(first.url.host) === undefined) return { kind: 'wait', atMs: firstAtMs }
+    if (firstAtMs > nowMs) return { kind: 'wait', atMs: firstAtMs }
     this.#waiting.splice(this.#waiting.indexOf(first), 1)
     const candidate = hosts.bringForward(first.url)
     if (candidate === undefined) return this.next(hosts, { nowMs, delayMs })
@@ -125,8 +126,11 @@ export class Suspects {
     for (const [sequence, { url }] of this.#known) if (this.#store.queued(url.row, url.sequence) === undefined) this.#known.delete(sequence)
     this.#alone = undefined
     this.#save()
-    fs.rmSync(notesOf(this.#dir), { force: true })
-    if (this.#known.size === 0) fs.rmSync(this.#dir, { recursive: true, force: true })
+    try {
+      fs.rmSync(this.#known.size === 0 ? this.#dir : this.notesFile, { recursive: true, force: true })
+    } catch {
+      // Left behind, they say nothing: after a clean close nobody reads them.
+    }
   }
 
   /** What was read alone is over: either it is back in its host's hands, or it did not end the process. */
