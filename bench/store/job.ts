@@ -39,6 +39,9 @@ export interface Measured {
   readonly serverOwnBytes: number
   readonly queued: number
   readonly usedBytes: number
+  /** The same, and the URLs, when the store was filled. */
+  readonly usedBytesFilled: number
+  readonly filledUrls: number
   readonly fileBytes: number
   readonly readBytes: number
   readonly majorFaults: number
@@ -68,7 +71,8 @@ export async function fill({ store, dir, size }: Job): Promise<Measured> {
   return finish(frontier, meter, {})
 }
 
-export async function run({ store, dir, size, turns, turnsBefore }: Job): Promise<Measured> {
+/** `ready` is awaited before the part that is measured, with the store open and URLs claimed. */
+export async function run({ store, dir, size, turns, turnsBefore }: Job, ready: () => Promise<void> = async () => {}): Promise<Measured> {
   const workload = new Workload(size)
   workload.skip(turnsBefore)
   const openedAtMs = performance.now()
@@ -84,6 +88,7 @@ export async function run({ store, dir, size, turns, turnsBefore }: Job): Promis
     await new Promise(setImmediate)
   }
   const claimMs = performance.now() - claimedAtMs
+  await ready()
   const meter = new Meter(frontier)
   let [pages, newUrls] = [0, 0]
   for (let left = turns; left > 0;) {
@@ -95,10 +100,12 @@ export async function run({ store, dir, size, turns, turnsBefore }: Job): Promis
         const ended = await hands.take(batch)
         newUrls += await frontier.commit(ended)
         pages += ended.length
+        // A turn of the loop, so that a store that never waits is seen to hold it.
+        await new Promise(setImmediate)
       }
     })
   }
-  return finish(frontier, meter, { openMs, schedulerOpenMs, claimMs, pages, newUrls })
+  return finish(frontier, meter, { filledUrls: size.urls, openMs, schedulerOpenMs, claimMs, pages, newUrls })
 }
 
 function openScheduler({ store }: SluiceFrontier): number {
@@ -175,5 +182,5 @@ async function finish(frontier: Frontier, meter: Meter, facts: Partial<Measured>
   const { used, file } = await frontier.bytes()
   const serverOwnBytes = frontier.server().ownBytes
   await frontier.close()
-  return { pages: 0, newUrls: 0, openMs: 0, schedulerOpenMs: 0, claimMs: 0, ...facts, ...costs, serverOwnBytes, queued, usedBytes: used, fileBytes: file }
+  return { pages: 0, newUrls: 0, openMs: 0, schedulerOpenMs: 0, claimMs: 0, usedBytesFilled: Number.NaN, filledUrls: 0, ...facts, ...costs, serverOwnBytes, queued, usedBytes: used, fileBytes: file }
 }

@@ -11,7 +11,7 @@
 import { SluiceError, invariant } from '../../engine/core/errors.ts'
 import type { Outcome, UrlState } from '../../engine/core/types.ts'
 import type { PageRow } from '../store.ts'
-import { getShort, putShort } from './layout.ts'
+import { getShort, getWord, putShort } from './layout.ts'
 
 /** Codes of states and outcomes, by position. Part of the layout: append only. */
 const states = ['pending', 'done', 'failed', 'dropped', 'excluded'] as const satisfies readonly UrlState[]
@@ -240,5 +240,7 @@ export function encodeCount(arena: Arena, count: number): Uint8Array {
 }
 
 export function decodeCount(value: Uint8Array | undefined): number {
-  return value === undefined ? 0 : new RowReader(value).bytes(4).readUInt32BE(0)
+  if (value === undefined) return 0
+  if (value.length < 4) throw new SluiceError('store_corrupt', 'a row of counts ends too early')
+  return getWord(value, 0)
 }

@@ -57,7 +57,8 @@ export function getNumber(source: Uint8Array, at: number): number {
   return getWord(source, at) * TWO_32 + getWord(source, at + 4)
 }
 
-function getWord(source: Uint8Array, at: number): number {
+/** Four bytes as a whole number. */
+export function getWord(source: Uint8Array, at: number): number {
   return ((source[at]! << 24) | (source[at + 1]! << 16) | (source[at + 2]! << 8) | source[at + 3]!) >>> 0
 }
 
