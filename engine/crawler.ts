@@ -195,14 +195,17 @@ export class Crawler {
     this.#checkOpen()
     const { commits, store } = this.#stages.parts
     return requeueUrls({
-      store,
+      store: {
+        host: (name) => store.host(name),
+        pageRows: (cursor, limit) => {
+          this.#checkOpen()
+          return store.pageRows(cursor, limit)
+        },
+      },
       revive: ({ name, failures = 0 }) => {
         if (failures > 0) commits.noteHost({ name, failures: 0 })
       },
-      again: (urls) => {
-        this.#checkOpen()
-        return commits.again(urls)
-      },
+      again: (urls) => commits.again(urls),
     }, wantedOf(filter), onProgress)
   }
 

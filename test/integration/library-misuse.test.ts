@@ -77,3 +77,16 @@ it('takes URL objects as seeds', async () => {
 it.each([undefined, null, 5, {}])('refuses to add %j, and says what it expects', async (urls) => {
   await expect(crawler.add(urls as unknown as string)).rejects.toMatchObject({ code: 'bad_option' })
 })
+
+it('puts nothing back of an excluded host, nor by a filter that says nothing, nor once it is closed', async () => {
+  await crawler.add(SEED)
+  await crawler.exclude(['a.test', 'http://b.test/'])
+  await crawler.start()
+  await expect(crawler.requeue({})).rejects.toMatchObject({ code: 'bad_option', message: expect.stringContaining('--all') })
+  await expect(crawler.requeue({ host: 'a b' })).rejects.toMatchObject({ code: 'usage' })
+  expect(await crawler.requeue({ outcome: ['excluded', 'ok'] })).toEqual({ requeued: 0, excluded: 1 })
+  const late = crawler.requeue({ all: true }).catch((error: { code: string }) => error.code)
+  await crawler.close()
+  expect([{ requeued: 0, excluded: 1 }, 'crawler_closed']).toContainEqual(await late)
+  await expect(crawler.requeue({ all: true })).rejects.toMatchObject({ code: 'crawler_closed' })
+})

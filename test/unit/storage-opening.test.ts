@@ -277,3 +277,22 @@ test('pages and states are found under host and fingerprint', async () => {
     expect(store.state('b.test', first.fingerprint)).toBeUndefined()
   })
 })
+
+test('a command that changes the store of a crawl that had died leaves that known', async () => {
+  await made()
+  const visit = async (): Promise<boolean> => {
+    const store = await openStore(dir, { isVisit: true })
+    await store.commit(emptyBatch({ hosts: [{ name: 'a.test', excluded: true }] }))
+    await store.close()
+    return store.openedUnclean
+  }
+  expect([await visit(), await visit()]).toEqual([false, false])
+  const died = await openStore(dir)
+  const copy = path.join(dir, 'copy.mdb')
+  fs.copyFileSync(data, copy)
+  await died.close()
+  fs.renameSync(copy, data)
+  expect([await visit(), await visit()]).toEqual([true, true])
+  await made()
+  expect(await visit()).toBe(false)
+})
