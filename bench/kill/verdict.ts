@@ -88,7 +88,11 @@ const onTheWayMsMax = 50
  */
 function gapFaults({ requests, delayMs, unitOf }: Evidence): string[] {
   const faults: string[] = []
-  const byUnit = Map.groupBy([...requests].sort((a, b) => a.t - b.t), ({ host }) => unitOf(host))
+  const byUnit = new Map<string, RequestEntry[]>()
+  for (const request of [...requests].sort((a, b) => a.t - b.t)) {
+    const unit = unitOf(request.host)
+    byUnit.set(unit, [...byUnit.get(unit) ?? [], request])
+  }
   for (const [unit, asked] of byUnit) {
     for (const [at, request] of asked.entries()) {
       const before = asked[at - 1]

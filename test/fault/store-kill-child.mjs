@@ -14,7 +14,10 @@ const random = () => {
   return state / 2 ** 32
 }
 const below = (count) => Math.floor(random() * count)
-const urlOf = (number) => `http://h${number % 13}.test/${number}`
+// 52 hosts of 4 domains.
+const urlOf = (number) => `http://h${number % 13}.d${number % 4}.test/${number}`
+const domainOf = (host) => host.split('.').slice(1).join('.')
+const newUrl = (number) => ({ url: urlOf(number), host: hostOfUrl(urlOf(number)), fingerprint: fingerprintOf(urlOf(number)), depth: 0, priority: number % 7 })
 
 function links(numbers) {
   const urls = numbers.map(urlOf)
@@ -28,31 +31,40 @@ function links(numbers) {
 }
 
 const store = await openStore(dir)
+// Small enough that the queue is always full of something: hosts, domains, or all of it.
+store.setScope('any', domainOf)
+await store.setCaps({ queuedPerHostMax: 20, queuedPerDomainMax: 150, queuedMax: 500, domainBudget: 60 })
+const leased = new Set()
+store.setLeases((_, sequence) => leased.has(sequence))
 const warcFile = store.warcFileFirst
 fs.mkdirSync(path.join(dir, 'warc'), { recursive: true })
 const warc = fs.openSync(path.join(dir, warcFileName(warcFile)), 'a')
 let warcLength = 0
 const empty = { ended: [], deferred: [], added: [], again: [], hosts: [], scope: [], warcLengths: new Map() }
-const added = [0, 1, 2, 3].map((number) => ({ url: urlOf(number), host: hostOfUrl(urlOf(number)), fingerprint: fingerprintOf(urlOf(number)), depth: 0, priority: 0 }))
-await store.commit({ ...empty, added })
+await store.commit({ ...empty, added: [0, 1, 2, 3].map(newUrl) })
 process.stdout.write('open\n')
 
 for (;;) {
-  const { hosts } = store.hostsWithWork(undefined, 13)
+  leased.clear()
+  const { hosts } = store.hostsWithWork(undefined, 13 + below(40))
   const urls = hosts.flatMap(({ name }) => store.claim(name, { limit: 1 + below(8), nowMs: Date.now(), leased: new Set() }).urls)
-  const batch = { ...empty, ended: [], deferred: [], warcLengths: new Map() }
+  for (const { sequence } of urls) leased.add(sequence)
+  // What fell due, and what somebody asks for without knowing whether it has ended.
+  const again = [...store.due(Date.now(), 1 + below(30)), ...Array.from({ length: below(5) }, () => newUrl(below(2_000)))]
+  const batch = { ...empty, again, ended: [], deferred: [], warcLengths: new Map() }
   for (const url of urls) {
     if (random() < 0.1) {
       batch.deferred.push({ url, attempts: url.attempts + 1, notBeforeMs: Date.now(), retry: true })
       continue
     }
-    const record = `${url.url}\n`
-    warcLength += fs.writeSync(warc, record)
-    const line = Buffer.from(`{"url":${JSON.stringify(url.url)},"pad":"${'x'.repeat(below(2_000))}"`)
-    const page = { status: 200 }
-    batch.ended.push({ url, outcome: 'ok', atMs: Date.now(), page, links: links(Array.from({ length: below(6) }, () => below(200_000))), line, wireBytes: 1, bodyBytes: 2 })
+    // A URL may end many times, its sequence is a new one each time.
+    const id = `${url.url} ${url.sequence}`
+    warcLength += fs.writeSync(warc, `${id}\n`)
+    const line = Buffer.from(`{"url":${JSON.stringify(url.url)},"id":${JSON.stringify(id)},"pad":"${'x'.repeat(below(2_000))}"`)
+    const due = random() < 0.3 ? { due: { atMs: Date.now() + below(500), intervalMs: 100 } } : {}
+    batch.ended.push({ url, outcome: 'ok', atMs: Date.now(), page: { status: 200 }, ...due, links: links(Array.from({ length: below(6) }, () => below(200_000))), line, wireBytes: 1, bodyBytes: 2 })
   }
   batch.warcLengths.set(warcFile, warcLength)
-  if (urls.length < 8) batch.added = Array.from({ length: 20 }, () => below(200_000)).map((number) => ({ url: urlOf(number), host: hostOfUrl(urlOf(number)), fingerprint: fingerprintOf(urlOf(number)), depth: 0, priority: 0 }))
+  if (urls.length < 8) batch.added = Array.from({ length: 20 }, () => newUrl(below(200_000)))
   await store.commit(batch)
 }
