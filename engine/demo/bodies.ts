@@ -89,7 +89,11 @@ function ownHtml(site: Site, page: Page): string {
     + `<link rel="canonical" href="${page.url.replaceAll('&', '&amp;')}">\n<link rel="stylesheet" href="/assets/site.css">\n`
     + `<meta property="og:title" content="${title}">\n<script>document.documentElement.className="js";</script>\n</head>\n`
     + `<body data-page="${page.kind}-${page.index}">\n<header class="page-header"><p>${page.host}</p></header>\n<main id="main">\n<article>\n`
-    + `<h1>${title}</h1>\n<p class="lead">${sentence(roll)}</p>\n${linksHtml(site.ownLinks(page), roll)}</article>\n`
+    + `<h1>${title}</h1>\n<p class="lead">${sentence(roll)}</p>\n${linksHtml(site.ownLinks(page), roll)}${revisionHtml(page)}</article>\n`
+}
+
+export function revisionHtml({ revision }: Page): string {
+  return revision === undefined ? '' : `<p class="revision">Edition ${revision}</p>\n`
 }
 
 /** Links in a list and the paragraph after it. */

@@ -10,7 +10,7 @@ import fs from 'node:fs'
 import path from 'node:path'
 import zlib from 'node:zlib'
 import { SluiceError } from '../core/errors.ts'
-import type { Bodies } from './bodies.ts'
+import { revisionHtml, type Bodies } from './bodies.ts'
 import { ByteCache } from './byte-cache.ts'
 import type { Site } from './site.ts'
 import type { Coding, Page } from './types.ts'
@@ -73,7 +73,7 @@ export class CorpusBodies implements Bodies {
   body(page: Page, coding: Coding): readonly Buffer[] {
     const whole = (): Buffer => insertLinks(this.#decode(this.fileOf(page)), this.#block(page))
     if (coding === 'identity') return [whole()]
-    return [this.#encoded.get(`${coding} ${page.url}`, () => encode(whole(), coding))]
+    return [this.#encoded.get(`${coding} ${page.revision ?? 0} ${page.url}`, () => encode(whole(), coding))]
   }
 
   #decode(file: string): Buffer {
@@ -85,7 +85,7 @@ export class CorpusBodies implements Bodies {
 
   #block(page: Page): Buffer {
     const links = this.#site.ownLinks(page).map(({ href }, index) => `<a href="${href}">${index}</a>`)
-    return Buffer.from(`\n<div class="demo-links">${links.join('\n')}</div>\n`)
+    return Buffer.from(`\n<div class="demo-links">${links.join('\n')}</div>\n${revisionHtml(page)}`)
   }
 }
 

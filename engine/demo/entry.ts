@@ -20,8 +20,9 @@ function serve(web: DemoWeb): void {
   process.on('disconnect', end)
   process.on('message', (message: ToChild) => {
     if (message.type === 'close') return end()
-    web.flush()
-    tell({ type: 'flushed' })
+    if (message.type === 'edition') web.edition = message.edition
+    else web.flush()
+    tell({ type: 'done' })
   })
   tell({ type: 'ready', seeds: web.seeds, resolve: [...web.resolve], caPem: web.caPem, port: web.port, pages: web.pages })
   if (!process.connected) end()

@@ -7,6 +7,7 @@
 export { faults, type Coding, type Fault, type Link, type Page } from './types.ts'
 export { numberOptions, type DemoWebOptions } from './options.ts'
 export { Site, type SiteOptions } from './site.ts'
+export { pageIn } from './changes.ts'
 export { startDemoWeb, type DemoWeb, type RequestCounts } from './web.ts'
 export { spawnDemoWeb, type SpawnedDemoWeb } from './spawn.ts'
 export type { RequestEntry } from './request-log.ts'

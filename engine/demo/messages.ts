@@ -6,8 +6,9 @@ import type { ErrorCode } from '../core/errors.ts'
 export type ToParent =
   | { readonly type: 'ready', readonly seeds: readonly string[], readonly resolve: readonly (readonly [string, string])[], readonly caPem: string, readonly port: number, readonly pages: number }
   | { readonly type: 'failed', readonly code: ErrorCode, readonly message: string }
-  | { readonly type: 'flushed' }
+  | { readonly type: 'done' }
 
 export type ToChild =
   | { readonly type: 'flush' }
+  | { readonly type: 'edition', readonly edition: number }
   | { readonly type: 'close' }

@@ -18,6 +18,10 @@ export interface DemoWebOptions {
   readonly latencyMs?: number
   /** Share of pages that are faulty, 0 to 1. */
   readonly faultShare?: number
+  /** The edition that is served first, from 0, and how the next ones differ (see `changes.ts`). */
+  readonly edition?: number
+  readonly changeShare?: number
+  readonly goneShare?: number
   /** Factor on the sizes of made pages. */
   readonly sizeScale?: number
   /** File to which one JSON line a request is appended (see `RequestEntry`). */
@@ -25,7 +29,7 @@ export interface DemoWebOptions {
 }
 
 export interface NumberOption {
-  readonly name: 'hosts' | 'pagesPerHost' | 'seed' | 'port' | 'latencyMs' | 'faultShare' | 'sizeScale'
+  readonly name: 'hosts' | 'pagesPerHost' | 'seed' | 'port' | 'latencyMs' | 'faultShare' | 'sizeScale' | 'edition' | 'changeShare' | 'goneShare'
   readonly flag: string
   readonly min: number
   readonly max: number
@@ -42,6 +46,9 @@ export const numberOptions: readonly NumberOption[] = [
   { name: 'latencyMs', flag: '--latency-ms', min: 0, max: 3_600_000, whole: false, default: 0, meaning: 'delay before each answer, in milliseconds' },
   { name: 'faultShare', flag: '--fault-share', min: 0, max: 1, whole: false, default: 0, meaning: 'share of pages that answer with a fault' },
   { name: 'sizeScale', flag: '--size-scale', min: 0, max: 10, whole: false, default: 1, meaning: 'factor on the sizes of pages' },
+  { name: 'edition', flag: '--edition', min: 0, max: 1_000, whole: true, default: 0, meaning: 'the web as it is after so many rounds of changes' },
+  { name: 'changeShare', flag: '--change-share', min: 0, max: 1, whole: false, default: 0, meaning: 'share of pages that change with each edition' },
+  { name: 'goneShare', flag: '--gone-share', min: 0, max: 1, whole: false, default: 0, meaning: 'share of pages without dependents that are gone from edition 1 on' },
 ]
 
 const otherNames = ['tls', 'pagesDir', 'logFile']

@@ -10,6 +10,7 @@ import type net from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import type { Authority } from './authority.ts'
 import type { Bodies } from './bodies.ts'
+import { pageIn } from './changes.ts'
 import { codingFor } from './codings.ts'
 import { answerFault, type Exchange } from './fault-answers.ts'
 import type { Listeners } from './listeners.ts'
@@ -33,6 +34,7 @@ type Arrival = Required<Pick<RequestEntry, 't' | 'lateMsMax'>>
 export class DemoServer {
   /** Delay before each answer. */
   latencyMs = 0
+  edition = 0
   readonly parts: ServerParts
   readonly #http: http.Server
   readonly #startedMs = performance.now()
@@ -63,7 +65,8 @@ export class DemoServer {
     const host = (request.headers.host ?? '').replace(/:\d+$/, '').toLowerCase()
     const path = request.url ?? '/'
     const { site } = this.parts
-    const page = site.find(host, path)
+    const found = site.find(host, path)
+    const page = found === undefined ? undefined : pageIn(site, found, this.edition)
     const exchange = this.#exchange({ request, response, arrival, host, path, page })
     try {
       await this.#respond(exchange, host, path, page)
@@ -90,9 +93,11 @@ export class DemoServer {
       return exchange.send(404, plain, [Buffer.from('no such page\n')])
     }
     if (page.fault !== 'none') return answerFault(exchange, page, this.parts)
-    const etag = `"${mix(page.hostIndex, page.index, 31).toString(16)}"`
-    const validators = ['etag', etag, 'last-modified', `Tue, 0${1 + page.index % 9} Apr 2025 08:00:00 GMT`]
-    if (request.headers['if-none-match'] === etag) return exchange.send(304, validators, [])
+    const { etag, lastModified } = validatorsOf(page)
+    const validators = ['etag', etag, 'last-modified', lastModified]
+    const { 'if-none-match': known, 'if-modified-since': since } = request.headers
+    // RFC 9110 section 13.2.2: the date counts only without a tag.
+    if (known === undefined ? since === lastModified : known === etag) return exchange.send(304, validators, [])
     const coding = codingFor(request.headers['accept-encoding'], page.coding)
     const headers = [...validators, 'content-type', bodies.contentType(page), 'vary', 'accept-encoding']
     if (coding !== 'identity') headers.push('content-encoding', coding)
@@ -129,6 +134,12 @@ export class DemoServer {
       },
     }
   }
+}
+
+function validatorsOf({ hostIndex, index, revision }: Page): { readonly etag: string, readonly lastModified: string } {
+  const first = mix(hostIndex, index, 31).toString(16)
+  if (revision === undefined) return { etag: `"${first}"`, lastModified: `Tue, 0${1 + index % 9} Apr 2025 08:00:00 GMT` }
+  return { etag: `"${first}-${revision}"`, lastModified: new Date(Date.UTC(2025, 4, 1 + revision)).toUTCString() }
 }
 
 function sha256(chunks: readonly Buffer[]): string {

@@ -21,6 +21,9 @@ export interface SiteOptions {
   readonly seed: number
   /** Share of all pages that are faulty, 0 to 1; above the share of leaves (about 7/8) it has no further effect. */
   readonly faultShare: number
+  /** Share of the pages that change with each edition (see changes.ts), and of those without dependents that are gone from the first on. */
+  readonly changeShare?: number
+  readonly goneShare?: number
   /** Factor on the size of made pages. */
   readonly sizeScale: number
   /** `made`: bodies of this web's own. `given`: a block of links is added to bodies from a folder. */

@@ -14,6 +14,8 @@ export interface SpawnedDemoWeb extends Pick<DemoWeb, 'seeds' | 'resolve' | 'caP
   readonly pid: number
   /** Resolves when the log file holds every request that was answered before the call. */
   flush(): Promise<void>
+  /** Resolves when every request that comes from then on is answered as in this edition. */
+  setEdition(edition: number): Promise<void>
 }
 
 /** How long a child may take to end after it was told to. */
@@ -29,19 +31,21 @@ export async function spawnDemoWeb(options: DemoWebOptions = {}): Promise<Spawne
   if (message.type !== 'ready') throw new SluiceError('internal', `the demonstration web began with ${message.type}`)
   child.unref()
   child.channel?.unref()
-  let flushing: Promise<void> = Promise.resolve()
+  let asking: Promise<void> = Promise.resolve()
+  const ask = async (message: ToChild): Promise<void> => {
+    // One at a time: answers carry no number.
+    const before = asking
+    asking = (async () => {
+      await before
+      await askOnce(child, message)
+    })()
+    await asking
+  }
   return {
     seeds: message.seeds, resolve: new Map(message.resolve), caPem: message.caPem, port: message.port, pages: message.pages,
     pid: child.pid!,
-    async flush() {
-      // One at a time: answers carry no number.
-      const before = flushing
-      flushing = (async () => {
-        await before
-        await flushOnce(child)
-      })()
-      await flushing
-    },
+    flush: () => ask({ type: 'flush' }),
+    setEdition: (edition) => ask({ type: 'edition', edition }),
     async close() {
       if (child.exitCode !== null || child.signalCode !== null) return
       child.ref()
@@ -53,9 +57,9 @@ export async function spawnDemoWeb(options: DemoWebOptions = {}): Promise<Spawne
   }
 }
 
-async function flushOnce(child: ChildProcess): Promise<void> {
+async function askOnce(child: ChildProcess, message: ToChild): Promise<void> {
   child.channel?.ref()
-  child.send({ type: 'flush' } satisfies ToChild)
+  child.send(message)
   await nextMessage(child)
   child.channel?.unref()
 }

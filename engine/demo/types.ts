@@ -35,6 +35,8 @@ export interface Page extends Place {
   /** The coding in which the server would rather send this page. */
   readonly coding: Coding
   readonly fault: Fault | 'none'
+  /** The edition in which it changed last; absent: it is as it was at first. */
+  readonly revision?: number
 }
 
 export interface Link {

@@ -36,6 +36,8 @@ export interface DemoWeb {
   readonly requests: RequestCounts
   /** Delay before each answer; may be set at any time. */
   latencyMs: number
+  /** The edition that is served; may be set at any time. */
+  edition: number
   /** Writes what the log file still lacks. */
   flush(): void
   /** Ends all connections and frees the port; idempotent. */
@@ -52,12 +54,14 @@ export async function startDemoWeb(options: DemoWebOptions = {}): Promise<DemoWe
   try {
     const site = new Site({
       scheme: resolved.tls ? 'https' : 'http', port: listeners.port, hosts, pages, seed: resolved.seed,
-      faultShare: resolved.faultShare, sizeScale: resolved.sizeScale, bodies: folder === undefined ? 'made' : 'given',
+      faultShare: resolved.faultShare, sizeScale: resolved.sizeScale, changeShare: resolved.changeShare, goneShare: resolved.goneShare,
+      bodies: folder === undefined ? 'made' : 'given',
     })
     const bodies: Bodies = folder === undefined ? await MadeBodies.open(site) : new CorpusBodies(site, folder)
     const authority = resolved.tls ? await makeAuthority(domains) : undefined
     const server = new DemoServer({ site, bodies, log: openLog(resolved), listeners, authority })
     server.latencyMs = resolved.latencyMs
+    server.edition = resolved.edition
     return webOf(server)
   } catch (error) {
     await listeners.close()
@@ -74,6 +78,8 @@ function webOf(server: DemoServer): DemoWeb {
     requests: countsOf(site, log),
     get latencyMs() { return server.latencyMs },
     set latencyMs(delayMs: number) { server.latencyMs = delayMs },
+    get edition() { return server.edition },
+    set edition(edition: number) { server.edition = edition },
     flush: () => log.flush(),
     async close() {
       await listeners.close()

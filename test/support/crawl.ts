@@ -29,7 +29,8 @@ export async function openBed(options: DemoWebOptions = {}): Promise<CrawlBed> {
   const web = await spawnDemoWeb({ tls: true, seed: 1, ...options, logFile })
   const site = new Site({
     scheme: options.tls === false ? 'http' : 'https', port: web.port, hosts: web.resolve.size, pages: web.pages, seed: options.seed ?? 1,
-    faultShare: options.faultShare ?? 0, sizeScale: options.sizeScale ?? 1, bodies: options.pagesDir === undefined ? 'made' : 'given',
+    faultShare: options.faultShare ?? 0, sizeScale: options.sizeScale ?? 1, changeShare: options.changeShare ?? 0, goneShare: options.goneShare ?? 0,
+    bodies: options.pagesDir === undefined ? 'made' : 'given',
   })
   const [ca, hosts, dir] = [join(base, 'ca.pem'), join(base, 'hosts'), join(base, 'crawl')]
   await writeFile(ca, web.caPem)
