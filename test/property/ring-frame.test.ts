@@ -37,7 +37,7 @@ const parts = fc.record({
   links: fc.array(link, { maxLength: 20 }),
   refused: fc.tuple(...refusalReasons.map(() => u32)),
   line: fc.uint8Array({ maxLength: 300 }),
-  warc: fc.option(fc.record({ file: u32, offset: fc.nat(Number.MAX_SAFE_INTEGER), length: u32 }), { nil: undefined }),
+  warc: fc.option(fc.record({ file: u32, offset: fc.nat(Number.MAX_SAFE_INTEGER), length: u32, payloadDigest: bytes(20).map((digest) => Buffer.from(digest)) }, { requiredKeys: ['file', 'offset', 'length'] }), { nil: undefined }),
 })
 
 type Parts = typeof parts extends fc.Arbitrary<infer T> ? T : never

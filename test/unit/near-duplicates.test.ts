@@ -140,6 +140,14 @@ describe('a page on its way to the commit', () => {
     expect(comparedWithStored(counting, deep)).toMatchObject({ isNearDuplicate: true })
   })
 
+  it('is not compared when it was fetched before: it would be like its own earlier text', () => {
+    const table = new NearDuplicates({ capacity: 10 })
+    const again = { ...page, url: { ...page.url, previous: { fetchedAtMs: 1, status: 200 } } }
+    comparedWithStored(parts('skip', table), { ended: page, followsLinks: true, simhash: first })
+    expect(comparedWithStored(parts('skip', table), { ended: again, followsLinks: true, simhash: first })).toBe(again)
+    expect(table.size).toBe(1)
+  })
+
   it('is not remembered when it is like one before: likeness is not handed on from page to page', () => {
     const table = new NearDuplicates({ capacity: 10 })
     const engine = parts('count', table)
