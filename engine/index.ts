@@ -22,6 +22,8 @@
  * the **commit loop** gathers outcomes, and the store writes a batch in one transaction: the page's row and its new
  * links, the end of its queue row, counters, and how long each result file is now (`storage/sinks`). Hosts that got
  * new links wake up in the scheduler, and the round begins again.
+ * What is to be fetched again lies in the store under the moment that `schedule/recrawl` chose; the **due pump**
+ * (`due-pump`) moves it back into the queue when that has come.
  *
  *     frontier -> scheduler -> robots -> fetcher -> page ring -> worker -> done slots -> window -> commit -> frontier
  *
