@@ -15,7 +15,7 @@ const { values } = parseArgs({ options: {
 const [rounds, killsPerCrawl] = [Number(values.rounds), Number(values['kills-per-crawl'])]
 const more = Object.fromEntries(values.option.map((text) => text.split(/=(.*)/s).slice(0, 2))) as GivenTexts
 /** Many pages in quick succession; and few, in longer lives, with a delay that is longer than a start takes. */
-const webs = [{ hosts: 8, pages: 160, delayMs: 200, lifeMsMax: 2_500 }, { hosts: 24, pages: 60, delayMs: 3_000, lifeMsMax: 8_000 }] as const
+const webs = [{ hosts: 8, pages: 160, delayMs: 200, lifeMsMax: 2_500 }, { hosts: 24, pages: 72, delayMs: 3_000, lifeMsMax: 8_000 }] as const
 const sums = { crawls: 0, kills: 0, records: 0, requests: 0, refetched: 0 }
 let problems = 0
 for (let seed = Number(values.seed); sums.kills < rounds; seed += 1) {

@@ -24,6 +24,8 @@ export interface ExchangeRequest {
   readonly headers: readonly string[]
   readonly bodyBytesMax: number
   readonly acceptBody: (status: number, contentType: string | undefined) => 'read' | 'refuse'
+  /** Called as the request is written: undici makes its parser before the first one, which may take a while. */
+  readonly onSend: () => void
 }
 
 export interface ExchangeMeans {
@@ -74,7 +76,7 @@ const nothing: Release = () => {}
 
 class ExchangeHandler implements ResponseHandler {
   readonly #of: ExchangeState
-  readonly #sentAtMs: number
+  #sentAtMs: number
   #firstByteAtMs: number | undefined
   #head: ResponseHead | undefined
   #chunks: Uint8Array[] = []
@@ -90,7 +92,11 @@ class ExchangeHandler implements ResponseHandler {
   }
 
   // undici takes an object with this method for a handler of its current kind.
-  onRequestStart(): void {}
+  onRequestStart(): void {
+    if (this.#settled) return
+    this.#sentAtMs = this.#of.means.clock.nowMs()
+    this.#of.request.onSend()
+  }
 
   onResponseStarted(): void {
     this.#firstByteAtMs ??= this.#of.means.clock.nowMs()

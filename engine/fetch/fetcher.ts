@@ -104,7 +104,6 @@ const ACCEPT = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8'
 interface Flight {
   readonly url: URL
   readonly request: ExchangeRequest
-  readonly onSend: (() => void) | undefined
   readonly isPaced: boolean
   readonly deadline: Deadline
   fetchedAtMs: number
@@ -148,12 +147,15 @@ export class Fetcher {
     const flight: Flight = {
       url,
       request: {
+        onSend: () => {
+          flight.fetchedAtMs = this.#clock.wallMs()
+          request.onSend?.()
+        },
         path: `${url.pathname}${url.search}`,
         headers: [...this.#headers, ...Object.entries(request.headers ?? {}).flat()],
         bodyBytesMax: request.bodyBytesMax,
         acceptBody: request.acceptBody,
       },
-      onSend: request.onSend,
       isPaced: request.isPaced === true,
       deadline: new Deadline(this.#clock, request.deadlineMs, request.signal),
       fetchedAtMs: this.#clock.wallMs(),
@@ -222,8 +224,6 @@ export class Fetcher {
   }
 
   async #exchange(connection: Connection, flight: Flight): Promise<ExchangeEnd> {
-    flight.fetchedAtMs = this.#clock.wallMs()
-    flight.onSend?.()
     const end = await exchange(connection, flight.request, { budget: this.#budget, clock: this.#clock, deadline: flight.deadline })
     this.#clients.release(connection)
     return end
