@@ -17,7 +17,7 @@ const below = (count) => Math.floor(random() * count)
 // 52 hosts of 4 domains.
 const urlOf = (number) => `http://h${number % 13}.d${number % 4}.test/${number}`
 const domainOf = (host) => host.split('.').slice(1).join('.')
-const newUrl = (number) => ({ url: urlOf(number), host: hostOfUrl(urlOf(number)), fingerprint: fingerprintOf(urlOf(number)), depth: 0, priority: number % 7 })
+const newUrl = (number) => ({ url: urlOf(number), host: hostOfUrl(urlOf(number)), fingerprint: fingerprintOf(urlOf(number)), depth: 0, priority: number % 50 })
 
 function links(numbers) {
   const urls = numbers.map(urlOf)
@@ -33,7 +33,7 @@ function links(numbers) {
 const store = await openStore(dir)
 // Small enough that the queue is always full of something: hosts, domains, or all of it.
 store.setScope('any', domainOf)
-await store.setCaps({ queuedPerHostMax: 20, queuedPerDomainMax: 150, queuedMax: 500, domainBudget: 60 })
+await store.setCaps({ queuedPerHostMax: 10, queuedPerDomainMax: 60, queuedMax: 200, domainBudget: 8 })
 const leased = new Set()
 store.setLeases((_, sequence) => leased.has(sequence))
 const warcFile = store.warcFileFirst
@@ -47,7 +47,7 @@ process.stdout.write('open\n')
 for (;;) {
   leased.clear()
   const { hosts } = store.hostsWithWork(undefined, 13 + below(40))
-  const urls = hosts.flatMap(({ name }) => store.claim(name, { limit: 1 + below(8), nowMs: Date.now(), leased: new Set() }).urls)
+  const urls = hosts.flatMap(({ name }) => store.claim(name, { limit: 1 + below(3), nowMs: Date.now(), leased: new Set() }).urls)
   for (const { sequence } of urls) leased.add(sequence)
   // What fell due, and what somebody asks for without knowing whether it has ended.
   const again = [...store.due(Date.now(), 1 + below(30)), ...Array.from({ length: below(5) }, () => newUrl(below(2_000)))]
@@ -65,6 +65,6 @@ for (;;) {
     batch.ended.push({ url, outcome: 'ok', atMs: Date.now(), page: { status: 200 }, ...due, links: links(Array.from({ length: below(6) }, () => below(200_000))), line, wireBytes: 1, bodyBytes: 2 })
   }
   batch.warcLengths.set(warcFile, warcLength)
-  if (urls.length < 8) batch.added = Array.from({ length: 20 }, () => newUrl(below(200_000)))
+  if (urls.length < 8 || random() < 0.5) batch.added = Array.from({ length: 20 }, () => newUrl(below(200_000)))
   await store.commit(batch)
 }
