@@ -56,7 +56,6 @@ export interface OpenOptions {
 export async function openStore(dir: string, options: OpenOptions = {}): Promise<LmdbStore> {
   const readOnly = options.readOnly ?? false
   refuseStrangers(dir)
-  if (!readOnly) removeUnfinishedCopy(path.join(dir, 'store'))
   const environment = openEnvironment(path.join(dir, 'store'), readOnly, checkVersion)
   if (environment === undefined) throw new SluiceError('no_crawl', `${dir} holds no crawl`)
   try {
@@ -69,6 +68,7 @@ export async function openStore(dir: string, options: OpenOptions = {}): Promise
     const lengths = readLengths(meta)
     if (!readOnly) {
       cutSinkFiles(dir, lengths)
+      removeUnfinishedCopy(path.join(dir, 'store'))
       await environment.write([stateRow({ ...state, clean: false })])
     }
     return new LmdbStore({ dir, environment, jsonl: new JsonlSink(dir, lengths, options.jsonlFileBytesMax), lengths }, state, options)
