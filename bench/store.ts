@@ -26,6 +26,8 @@ import type { Size } from './store/workload.ts'
 
 const SMALL_URLS = 100_000
 const URLS_PER_HOST = 100
+/** What a process may grow by while it is measured, so that the limit does not end it. */
+const GROWTH_BYTES = 64 * 1_048_576
 
 interface Asked {
   readonly dir: string
@@ -76,7 +78,7 @@ async function runLimited(size: Size, { dir, turns }: Asked, warm: Measured): Pr
   if (typeof limit === 'string') return limit
   try {
     const job: Job = { kind: 'run', store: 'sluice', size, turns, turnsBefore: turns, dir: place }
-    return await measure(job, { limit, cacheBytes: warm.usedBytes / 4 })
+    return await measure(job, { limit, cacheBytes: warm.usedBytes / 4 + GROWTH_BYTES })
   } finally {
     limit.close()
   }

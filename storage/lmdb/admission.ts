@@ -139,7 +139,7 @@ export class Admission {
   }
 
   prove(key: Uint8Array): void {
-    if (this.#view.known !== undefined) this.proven.push(fingerprintOfSeen(key).slice())
+    if (this.#view.known !== undefined) this.proven.push(fingerprintOfSeen(key))
   }
 
   /** Judges a link that is new. */

@@ -53,13 +53,18 @@ export function putText(chunk: Buffer, at: number, text: string): number {
   return at + 2 + bytes
 }
 
+/** The same bytes. Values from a table are Buffers; those of a range are not. */
+export function asBuffer(value: Uint8Array): Buffer {
+  return Buffer.isBuffer(value) ? value : Buffer.from(value.buffer, value.byteOffset, value.byteLength)
+}
+
 /** Reads a row front to back; anything that goes past its end is a corrupt row. */
 export class RowReader {
   readonly #row: Buffer
   #at = 0
 
   constructor(row: Uint8Array) {
-    this.#row = Buffer.from(row.buffer, row.byteOffset, row.byteLength)
+    this.#row = asBuffer(row)
   }
 
   bytes(count: number): Buffer {
@@ -200,7 +205,10 @@ export function encodeHostRow(arena: Arena, name: string, facts: Readonly<Record
 }
 
 export function nameOfHostRow(value: Uint8Array): string {
-  return new RowReader(value).text()
+  const row = asBuffer(value)
+  const end = 2 + row.readUInt16BE(0)
+  if (end > row.length) throw new SluiceError('store_corrupt', 'a row of the store ends too early')
+  return row.toString('utf8', 2, end)
 }
 
 export function factsOfHostRow(value: Uint8Array): Readonly<Record<string, unknown>> {
@@ -217,7 +225,7 @@ export function encodeJson(arena: Arena, value: unknown): Uint8Array {
 
 export function decodeJson(value: Uint8Array): Readonly<Record<string, unknown>> {
   try {
-    return JSON.parse(Buffer.from(value.buffer, value.byteOffset, value.byteLength).toString()) as Record<string, unknown>
+    return JSON.parse(asBuffer(value).toString()) as Record<string, unknown>
   } catch (error) {
     throw new SluiceError('store_corrupt', 'a row of the store is not the JSON that it should be', { cause: error })
   }
@@ -229,7 +237,7 @@ export function encodeCounts(arena: Arena, counts: readonly number[]): Uint8Arra
 }
 
 export function decodeCounts(value: Uint8Array): number[] {
-  const row = Buffer.from(value.buffer, value.byteOffset, value.byteLength)
+  const row = asBuffer(value)
   if (row.length % 4 !== 0) throw new SluiceError('store_corrupt', 'a row of counts ends too early')
   return Array.from({ length: row.length / 4 }, (_, index) => row.readUInt32BE(4 * index))
 }

@@ -74,8 +74,14 @@ export class Table {
     this.#database = database
   }
 
-  get(key: Uint8Array): Uint8Array | undefined {
-    return this.#database.getBinary(key)
+  /** The value, in memory of its own that small ones share. */
+  get(key: Uint8Array): Buffer | undefined {
+    const shared = this.#database.getBinaryFast(key)
+    if (shared === undefined) return undefined
+    // lmdb-js reuses one large buffer, and says with a `length` of its own how much of it counts.
+    const value = Buffer.allocUnsafe(shared.length)
+    value.set(shared.subarray(0, shared.length))
+    return value
   }
 
   has(key: Uint8Array): boolean {

@@ -22,7 +22,7 @@ import type { AgainUrl, CommitBatch, DeferredUrl, EndedUrl, PageAnswer, PageRow 
 import { Admission, isQueueFull, type PlanView } from './admission.ts'
 import { Arena, decodePageRow, decodeState, encodePageRow, encodeState } from './codec.ts'
 import type { Write } from './environment.ts'
-import { dueKey, hostKeyOf, keyText, seenKey } from './layout.ts'
+import { dueKey, fingerprintOfSeen, hostKeyOf, keyText, seenKey } from './layout.ts'
 import { PlannedHosts, type PlannedHost } from './planned-hosts.ts'
 import { isInLaterClass, QueueEdit } from './queue-edit.ts'
 import type { RowHead } from './queue-row.ts'
@@ -112,7 +112,7 @@ export class Plan {
     this.counters[was] -= 1
     this.counters.discovered -= 1
     const priority = Math.min(page.priority, given?.priority ?? page.priority)
-    this.#enter(host, key, { url, host: host.name, fingerprint: key.subarray(8), depth: page.depth, priority }, true)
+    this.#enter(host, key, { url, host: host.name, fingerprint: fingerprintOfSeen(key), depth: page.depth, priority }, true)
     return true
   }
 
@@ -179,14 +179,14 @@ export class Plan {
     const name = hostOfUrl(url)
     const depth = isRedirect ? from.depth : Math.min(from.depth + 1, limits.depthMax)
     const priority = isRedirect ? from.priority : Math.min(depth, limits.priorityMax)
-    invariant(Buffer.compare(this.#view.hashOf(name), key.subarray(0, 8)) === 0, 'a link carries the hash of its host')
+    invariant(Buffer.compare(this.#view.hashOf(name), hostKeyOf(key)) === 0, 'a link carries the hash of its host')
     const link = { url, name, isRedirect, from: from.host }
     const verdict = this.admission.admit(link)
     const host = this.#hosts.of(name)
     // A queue that is full gives up its worst URL of this host for a better one.
     if (verdict !== 'admitted' && !(isQueueFull(verdict) && this.#evictWorse(host, priority, verdict))) return this.#refuse(verdict)
     this.admission.take(link)
-    const fingerprint = key.subarray(8)
+    const fingerprint = fingerprintOfSeen(key)
     if (isRedirect) this.#enterRedirected(from, host, key, url)
     else this.#enter(host, key, { url, host: name, fingerprint, depth, priority, referrer: from.url })
     return true
@@ -208,7 +208,7 @@ export class Plan {
   #enterRedirected(from: QueuedUrl, host: PlannedHost, key: Uint8Array, url: string): void {
     const { depth, priority, referrer } = from
     const redirectedFrom = [...from.redirectedFrom ?? [], from.url]
-    this.#enter(host, key, { url, host: host.name, fingerprint: key.subarray(8), depth, priority, redirectedFrom, ...(referrer === undefined ? {} : { referrer }) })
+    this.#enter(host, key, { url, host: host.name, fingerprint: fingerprintOfSeen(key), depth, priority, redirectedFrom, ...(referrer === undefined ? {} : { referrer }) })
   }
 
   #enter(host: PlannedHost, key: Uint8Array, url: NewUrl, isAgain = false): void {
@@ -278,11 +278,7 @@ function remembering(hashOf: (host: string) => Uint8Array): (host: string) => Ui
   }
 }
 
-/**
- * What is remembered of a URL that ended. Where no server answered, what was known of its page before stands. The two
- * facts of an earlier fetch that no page row has are left out by name: taking them out by a rest pattern was measured
- * at 20 microseconds a page.
- */
+/** What is remembered of a URL that ended. Where no server answered, what was known of its page before stands. */
 function pageRowOf({ url, outcome, code, atMs, page, due }: EndedUrl): PageRow {
   const { depth, priority, previous } = url
   const row: Mutable<PageRow> = { ...(page ?? before(previous)), url: url.url, outcome, fetchedAtMs: atMs, depth, priority }

@@ -13,7 +13,7 @@
 import { SluiceError, invariant } from '../../engine/core/errors.ts'
 import { limits } from '../../engine/core/limits.ts'
 import type { QueuedUrl } from '../../engine/core/types.ts'
-import { RowReader, putText, textRoom, type Arena } from './codec.ts'
+import { RowReader, asBuffer, putText, textRoom, type Arena } from './codec.ts'
 import { isLaterRow, sequenceOf } from './layout.ts'
 
 /** What the URLs of a row have in common. */
@@ -106,7 +106,7 @@ export class RowUrls {
   readonly #starts: number[] = []
 
   constructor(value: Uint8Array) {
-    this.#value = Buffer.from(value.buffer, value.byteOffset, value.byteLength)
+    this.#value = asBuffer(value)
     try {
       this.headBytes = urlsAt(this.#value)
       for (let at = this.headBytes; at < value.length;) {
