@@ -7,12 +7,10 @@
  * Invariant: what was given before `flush` is stored when it resolves. The queue is bounded by its callers, which ask
  * `isFull` before they take work that ends here. Main thread; waits for nothing but the store.
  */
-import type { AgainUrl, CommitBatch, CommitResult, DeferredUrl, EndedUrl, HostRecord, Store } from '../storage/store.ts'
+import type { AgainUrl, CommitBatch, CommitResult, DeferredUrl, EndedUrl, HostUpdate, Store } from '../storage/store.ts'
 import type { Clock } from './core/clock.ts'
 import { limits } from './core/limits.ts'
 import type { NewUrl, WarcPlace } from './core/types.ts'
-
-type HostUpdate = Partial<HostRecord> & { readonly name: string }
 
 /** Waits for the answers of some of the URLs in a row. */
 interface Waiter {

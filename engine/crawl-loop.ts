@@ -171,6 +171,8 @@ export class CrawlLoop {
     const { scheduler } = this.#parts
     for (const { url } of [...batch.ended, ...batch.deferred]) scheduler.settled(url.host, url.sequence)
     for (const host of result.hostsGrown) scheduler.grow(host)
+    // Only for those who ask for it: a page that falls due again gives no dead host a new chance.
+    for (const [i, { host, again }] of batch.added.entries()) if (again === true && result.addedNew[i] === true) scheduler.revive(host)
     this.#parses.stored(batch.warcLengths)
     this.#due.changed()
     this.wake()
@@ -221,6 +223,7 @@ export class CrawlLoop {
 
   #dispatch(run: Run<Settled>): void {
     const { scheduler, events } = this.#parts
+    if (scheduler.refill()) this.wake()
     let blockedOn = this.#bound(run)
     if (blockedOn === 'nothing' && !this.#parts.suspects.isEmpty) blockedOn = this.#dispatchSuspect(run)
     while (blockedOn === 'nothing') {

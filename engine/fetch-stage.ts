@@ -5,7 +5,7 @@
  * Invariant: a lease ends in exactly one of: a body in `received`, a stored outcome, a stored deferral, given back to
  * its host. Nothing here waits for a later stage: room was asked for before `begin` was called.
  */
-import { failureOfStatus, type FailureCode } from './core/errors.ts'
+import { failureOfStatus } from './core/errors.ts'
 import { noLinks, stateOfOutcome, type FetchedPage, type QueuedUrl } from './core/types.ts'
 import type { CrawlParts } from './crawl-parts.ts'
 import { acceptBody } from './fetch/content-type.ts'
@@ -99,7 +99,7 @@ export class FetchStage {
       const verdict = robots.check(url)
       if (verdict.kind === 'allowed') scheduler.setCrawlDelay(host, verdict.crawlDelayMs ?? 0)
       if (answer.kind === 'failed') scheduler.failHost(host, answer, startedAtMs)
-      if (answer.kind !== 'aborted') commits.noteHost({ name: host.name, robots: robots.verdictsOf(host.name), ...this.#memoryOf(host) })
+      if (answer.kind !== 'aborted') commits.noteHost({ name: host.name, robots: robots.verdictsOf(host.name), crawlDelayMs: host.crawlDelayMs })
     } catch (error) {
       this.#onBroken(error)
     }
@@ -169,23 +169,9 @@ export class FetchStage {
   }
 
   #tryLater(run: AnyRun, lease: Lease, ruling: Extract<Ruling, { kind: 'rest' | 'retry' }>): void {
-    const { clock, commits } = this.#parts
+    const { commits, scheduler } = this.#parts
     run.giveBack()
-    if (ruling.kind === 'rest') {
-      commits.noteHost({ name: lease.host.name, ...this.#memoryOf(lease.host) })
-      return
-    }
-    commits.defer({ url: lease.url, attempts: lease.url.attempts + 1, notBeforeMs: clock.wallMs() + ruling.waitMs, retry: true })
-  }
-
-  /** What a host must still know after a restart. */
-  #memoryOf(host: Host): { notBeforeMs: number; limit: number; failures: number; failureCode?: FailureCode; crawlDelayMs: number } {
-    const { clock } = this.#parts
-    return {
-      notBeforeMs: Math.round(clock.wallMs() + Math.max(0, host.restUntilMs - clock.nowMs())),
-      limit: host.limiter.limit, failures: host.failures, crawlDelayMs: host.crawlDelayMs,
-      ...(host.failureCode && { failureCode: host.failureCode }),
-    }
+    if (ruling.kind === 'retry') commits.defer({ url: lease.url, attempts: lease.url.attempts + 1, notBeforeMs: scheduler.rowsMs() + ruling.waitMs, retry: true })
   }
 
   #endUnfetched(url: QueuedUrl, facts: Omit<EndFacts, 'atMs' | 'attempts'> & { attempts?: number }): void {

@@ -112,12 +112,12 @@ async function openAll(given: CrawlOptionsGiven, on: StageEvents, closers: Close
   })
   const scheduler = new Scheduler({
     store, options, clock, random: Math.random, onWork: on.onWork,
-    unitOf: unitsBy(options, resolver),
+    unitOf: unitsBy(options, resolver), note: (update) => commits.noteHost(update),
   })
   store.setLeases((host, sequence) => scheduler.isLeased(host, sequence))
   const commits = new CommitLoop({ store, clock, onCommitted: on.onCommitted, onFailed: on.onFailed })
   // Of a store that cannot be written the run was told.
-  closers.push(() => commits.flush().catch(() => {}))
+  closers.push(() => storeHosts(scheduler, commits).catch(() => {}))
   pool.onProgress = on.onWork
   pool.onWorkerLost = on.onWorkerLost
   pool.onDiskFailed = on.onFailed
@@ -174,6 +174,17 @@ async function extractorPath(given: string): Promise<string> {
   } catch (cause) {
     throw new SluiceError('extractor_unloadable', `--extract ${given}: there is no such file`, { cause })
   }
+}
+
+/** Stores the rest of what was given, and what drifted of the hosts in memory, as many in one commit as are read in one turn. */
+async function storeHosts(scheduler: Scheduler, commits: CommitLoop): Promise<void> {
+  let noted = 0
+  for (const update of scheduler.unstored()) {
+    commits.noteHost(update)
+    noted += 1
+    if (noted % limits.hostsPerRefillMax === 0) await commits.flush()
+  }
+  await commits.flush()
 }
 
 /** How a host's politeness unit is found. A name that has no address is a unit of its own: its fetch will say why. */

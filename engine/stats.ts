@@ -8,6 +8,7 @@ import type { CrawlLoop } from './crawl-loop.ts'
 import type { CrawlParts } from './crawl-parts.ts'
 import type { Settled } from './parse-stage.ts'
 import type { Run } from './run.ts'
+import { givenUpOf, restsOf } from './schedule/host-memory.ts'
 
 /** Utilisation of the main loop between two looks, 0 to 1. */
 export class LoopMeter {
@@ -70,15 +71,17 @@ export function hostStatsOf(parts: CrawlParts, name: string): HostStats | undefi
   const host = parts.scheduler.host(name)
   const robots: Record<string, 'allow' | 'disallow' | 'rules'> = {}
   for (const [origin, verdict] of Object.entries(record.robots ?? {})) robots[origin] = verdict.rule
-  const nowMs = parts.clock.nowMs()
-  const code = host?.failureCode ?? record.failureCode
+  const { restMs, backoffMs, retryAfterMs } = restsOf(host, record, parts.clock)
+  const [code, givenUp] = host === undefined ? [record.failureCode, record.givenUp] : [host.failureCode, givenUpOf(host)]
   return Object.freeze({
     name, pending: record.pending, excluded: record.excluded === true, inFlight: host?.limiter.inFlight ?? 0,
     limit: host?.limiter.limit ?? record.limit ?? parts.options.concurrency.start,
     delayMs: Math.max(host?.delayMs ?? parts.options.delayMs, host?.crawlDelayMs ?? record.crawlDelayMs ?? 0),
     // Of its clocks alone, since a host without work is never ready. A unit's clock stands while a request of it is being
     // connected.
-    waitMs: host === undefined ? 0 : Math.max(0, host.unit.holder === undefined ? host.unit.nextStartAtMs - nowMs : 0, host.restUntilMs - nowMs),
-    failures: host?.failures ?? record.failures ?? 0, ...(code !== undefined && { failureCode: code }), robots,
+    waitMs: Math.max(restMs, host?.unit.holder === undefined ? (host?.unit.nextStartAtMs ?? 0) - parts.clock.nowMs() : 0),
+    backoffMs, retryAfterMs, health: Math.round((host?.health ?? record.health ?? 1) * 100) / 100,
+    failures: host?.failures ?? record.failures ?? 0, ...(code !== undefined && { failureCode: code }),
+    ...(givenUp !== undefined && { givenUp: { code: givenUp.code, at: new Date(givenUp.atMs).toISOString() } }), robots,
   })
 }

@@ -84,11 +84,20 @@ export interface HostRecord {
   readonly robots?: RobotsVerdict
   readonly limit?: number
   readonly crawlDelayMs?: number
-  readonly notBeforeMs?: number
+  /** Ends of its rests: the one that the crawl chose, and the one that the server asked for. */
+  readonly backoffUntilMs?: number
+  readonly retryAfterUntilMs?: number
   /** Failures of the host in a row, and the code of the last one; given up when it reaches its maximum. */
   readonly failures?: number
   readonly failureCode?: string
+  /** 0 to 1. */
+  readonly health?: number
+  /** Why and when it was given up. */
+  readonly givenUp?: { readonly code: string; readonly atMs: number }
 }
+
+/** What changes in a host's record; a fact that is undefined is forgotten. */
+export type HostUpdate = { readonly [Fact in keyof HostRecord]?: HostRecord[Fact] | undefined } & { readonly name: string }
 
 /** One robots.txt verdict, stored with its host under the origin. */
 export interface RobotsVerdict {
@@ -109,7 +118,7 @@ export interface CommitBatch {
   readonly added: readonly NewUrl[]
   /** Go back to the queue with their depth and priority. Those that are pending, unknown or of an excluded host are passed over. */
   readonly again: readonly AgainUrl[]
-  readonly hosts: readonly (Partial<HostRecord> & { readonly name: string })[]
+  readonly hosts: readonly HostUpdate[]
   /** New names of the scope (hosts or registrable domains of seeds). */
   readonly scope: readonly string[]
   /** WARC files (by number) and the length that holds every page of this batch. */
@@ -159,7 +168,7 @@ export interface Store {
   options(): Readonly<Record<string, unknown>>
   saveOptions(options: Readonly<Record<string, unknown>>): Promise<void>
   host(name: string): HostRecord | undefined
-  /** Hosts that have rows in the queue, in key order from after `cursor`. */
+  /** Hosts that have rows in the queue, in key order from after `cursor`; without their robots verdicts, which may be long. */
   hostsWithWork(cursor: Uint8Array | undefined, limit: number): { readonly hosts: readonly HostRecord[]; readonly cursor?: Uint8Array }
   scope(): Iterable<string>
   /** Each sink file (its name inside the crawl directory) and how many of its bytes the last commit covers. */

@@ -2,9 +2,11 @@
  * `sluice status`: the state of a crawl, running or stopped, or of one of its hosts.
  */
 import type { HostStats, Stats, StoreStats } from '../core/api-types.ts'
+import { systemClock } from '../core/clock.ts'
 import { SluiceError } from '../core/errors.ts'
 import type { Counters } from '../core/types.ts'
 import type { HostRecord, Store } from '../../storage/store.ts'
+import { restsOf } from '../schedule/host-memory.ts'
 import { writeOut } from './batch.ts'
 import { hostNameOf } from '../core/host-name.ts'
 import { count, percent, plural, shortDuration, shortSize } from './human.ts'
@@ -96,21 +98,24 @@ async function hostText(dir: string, name: string, isJson: boolean): Promise<str
   return isJson ? JSON.stringify(host) : hostLines(host)
 }
 
-/** What the store remembers of a host; the clocks and the limit of a running crawl are not among it. */
+/** What the store remembers of a host; what is under way is not among it, and its delay only when robots.txt asks for one. */
 type StoredHost = Pick<HostStats, 'name' | 'pending' | 'excluded' | 'failures' | 'failureCode' | 'robots'> & Partial<HostStats>
 
 function storedHost(record: HostRecord | undefined): StoredHost | undefined {
   if (record === undefined) return undefined
-  const { name, pending, limit, crawlDelayMs, failureCode } = record
+  const { name, pending, limit, crawlDelayMs, failureCode, givenUp, health = 1 } = record
+  const { backoffMs, retryAfterMs, restMs } = restsOf(undefined, record, systemClock)
   return {
     name, pending, excluded: record.excluded === true, failures: record.failures ?? 0,
     robots: Object.fromEntries(Object.entries(record.robots ?? {}).map(([origin, { rule }]) => [origin, rule])),
+    waitMs: restMs, backoffMs, retryAfterMs, health,
     ...(limit !== undefined && { limit }), ...(crawlDelayMs !== undefined && { delayMs: crawlDelayMs }), ...(failureCode !== undefined && { failureCode }),
+    ...(givenUp !== undefined && { givenUp: { code: givenUp.code, at: new Date(givenUp.atMs).toISOString() } }),
   }
 }
 
 function hostLines(host: StoredHost): string {
   const { name, robots, ...rest } = host
-  const facts = Object.entries(rest).map(([fact, value]) => `${fact}: ${String(value)}`)
+  const facts = Object.entries(rest).map(([fact, value]) => `${fact}: ${typeof value === 'object' ? Object.values(value).join(', ') : String(value)}`)
   return [name, ...facts, ...Object.entries(robots).map(([origin, rule]) => `robots.txt of ${origin}: ${rule}`)].join('\n  ')
 }

@@ -171,11 +171,18 @@ export interface HostStats {
   readonly inFlight: number
   readonly limit: number
   readonly delayMs: number
-  /** Milliseconds until the next start is allowed; 0 when it is now. */
+  /** Milliseconds until the next start is allowed; 0 when it is now. The longest of the delay that runs and the two rests. */
   readonly waitMs: number
+  /** Milliseconds that are left of the rest after failures, and of the longest Retry-After; 0 when it is over. */
+  readonly backoffMs: number
+  readonly retryAfterMs: number
+  /** 1: all is well; each throttle, time-out or other failure draws it towards 0.5 or 0, each answer back. */
+  readonly health: number
   /** Failures of the host in a row and the code of the last. */
   readonly failures: number
   readonly failureCode?: string
+  /** Its URLs fail with this code without a fetch, for a day from then (ISO 8601). */
+  readonly givenUp?: { readonly code: string; readonly at: string }
   /** robots.txt verdicts by origin. */
   readonly robots: Readonly<Record<string, 'allow' | 'disallow' | 'rules'>>
 }

@@ -139,8 +139,13 @@ export const limits = {
   hostsActiveMax: 100_000,
   /** Hosts whose politeness unit is being looked up, when units are addresses. */
   hostsResolvingMax: 1_000,
-  /** URLs of one host claimed ahead. */
+  /** Hosts that are read from the store in one turn of the event loop. */
+  hostsPerRefillMax: 256,
+  /** URLs of one host claimed ahead; fewer when so many hosts have work that all of theirs would be more than the second. */
   claimUrlsPerHost: 8,
+  claimedUrlsMax: 32_768,
+  /** A host that was given up gets a new chance after this; meanwhile its URLs end with the code that it was given up for. */
+  hostGivenUpMs: 24 * 60 * 60_000,
   /** Names of the scope in the workers' filter: 64-bit hashes, so 16 MB at most. */
   scopeNamesMax: 1_000_000,
 
@@ -164,6 +169,7 @@ invariant(limits.commitQueueUrlsMax >= limits.commitUrlsMax, 'a whole batch fits
 invariant(limits.pagesUnackedMax <= limits.commitQueueUrlsMax, 'what the consumer holds can be committed at once')
 invariant(limits.linkCharsMax < limits.urlBytesMax, 'a link that is too long to follow can be read')
 invariant(limits.backoffMsMin < limits.backoffMsMax, 'back-off has room to grow')
+invariant(limits.retryAfterMsMax < limits.hostGivenUpMs, 'a host that was given up is not tried again during its rest')
 invariant(limits.metaBytesMax > 2 * limits.urlBytesMax, 'a URL and its referrer fit into a slot')
 invariant(limits.slotsMin >= 2, 'one slot can be filled while another is parsed')
 invariant(limits.robotsAgeMsMin < limits.robotsAgeMsMax, 'a robots.txt lives for a while')

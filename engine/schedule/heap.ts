@@ -13,7 +13,7 @@ export interface HeapItem {
 }
 
 export class Heap<T extends HeapItem> {
-  readonly #items: T[] = []
+  #items: T[] = []
   readonly #less: (a: T, b: T) => boolean
 
   constructor(less: (a: T, b: T) => boolean) {
@@ -32,7 +32,9 @@ export class Heap<T extends HeapItem> {
   set(item: T): void {
     if (item.heapIndex === -1) {
       item.heapIndex = this.#items.length
-      this.#items.push(item)
+      // The first push into an empty array makes room for sixteen more, and most heaps are of one host.
+      if (item.heapIndex === 0) this.#items = [item]
+      else this.#items.push(item)
     }
     this.#rise(item.heapIndex)
     this.#sink(item.heapIndex)

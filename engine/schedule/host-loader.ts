@@ -1,6 +1,7 @@
 /**
  * Brings hosts with work from the store into memory, as far as there is room, and finds out their politeness units.
- * Hosts that do not fit stay in the store, and are read when others are forgotten, in passes over its hosts with work:
+ * Hosts that do not fit stay in the store, and are read when others are forgotten, in passes over its hosts with work, a few in
+ * each turn of the event loop:
  *
  *     pass:  |-- in memory or looked up --|cursor|-- still to be read --|     `#isMissing`: one was left behind
  *
@@ -55,14 +56,13 @@ export class HostLoader {
     return this.hasMore && this.room >= Math.min(this.#is.hostsMax, limits.hostsResolvingMax) / 2
   }
 
-  /** Reads hosts until there are no more or there is no room. */
+  /** Reads the next few hosts: few enough that the event loop is not held. */
   refill(): void {
-    while (this.hasMore && this.room > 0) {
-      if (this.#cursor === undefined) this.#isMissing = false
-      const page = this.#is.store.hostsWithWork(this.#cursor, this.room)
-      this.#cursor = page.cursor
-      for (const record of page.hosts) this.load(record.name, record)
-    }
+    if (!this.hasMore || this.room <= 0) return
+    if (this.#cursor === undefined) this.#isMissing = false
+    const page = this.#is.store.hostsWithWork(this.#cursor, Math.min(this.room, limits.hostsPerRefillMax))
+    this.#cursor = page.cursor
+    for (const record of page.hosts) this.load(record.name, record)
   }
 
   /** Loads one host that has work. */

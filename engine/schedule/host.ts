@@ -1,11 +1,15 @@
 /**
  * A host with work, and the politeness unit that it belongs to. Plain state with the few questions that can be
- * answered from it alone; the scheduler moves it. Only hosts with work are in memory. Main thread.
+ * answered from it alone; the scheduler moves it. Only hosts with work are in memory, a hundred thousand of them, so
+ * what most hosts do not need is made when it is needed. Main thread.
  *
- *     Unit (host, registrable domain or IP)          Host
- *       nextStartAtMs  no start before this            claimed   URLs read ahead from the store, best first
- *       hosts: heap by readyAtMs  ------------------>  leased    sequences of claimed URLs without a stored outcome
- *                                                      limiter   how many may be under way
+ *     Unit (host, registrable domain or IP)                   Host
+ *       nextStartAtMs  no start before this                     claimed   the hand: URLs read ahead from the store
+ *       first, later: lanes, heaps of hosts by turn  -------->  leased    sequences of claimed URLs without a stored outcome
+ *                                                               limiter   how many may be under way
+ *
+ * The hand holds URLs of the first class, best first, then those of the later class (over their domain's budget). A host
+ * lies in the later lane when the hand has nothing else, or when it is empty and the store had nothing else.
  */
 import type { HostRecord } from '../../storage/store.ts'
 import type { FailureCode } from '../core/errors.ts'
@@ -13,34 +17,52 @@ import type { QueuedUrl } from '../core/types.ts'
 import { Heap, type HeapItem } from './heap.ts'
 import type { Limiter } from './limiter.ts'
 
-export interface Unit extends HeapItem {
+/** Hosts of a unit that could start a URL of one class, soonest first. */
+export class Lane extends Heap<Host> implements HeapItem {
+  readonly unit: Unit
+  heapIndex = -1
+
+  constructor(unit: Unit) {
+    super(hasEarlierTurn)
+    this.unit = unit
+  }
+}
+
+export class Unit {
   readonly name: string
   /** The unit's clock: no start before this (monotonic). */
-  nextStartAtMs: number
+  nextStartAtMs = 0
   /** Whose request has started and not yet been sent; until it is, nothing else of the unit starts. */
   holder: object | undefined
-  /** Hosts that could start, soonest first. */
-  readonly hosts: Heap<Host>
-  /** Hosts in memory that belong here, those in the heap and those that wait for something else. */
-  hostsCount: number
+  readonly first = new Lane(this)
+  later: Lane | undefined
+  /** Hosts in memory that belong here, those in the lanes and those that wait for something else. */
+  hostsCount = 0
+
+  constructor(name: string) {
+    this.name = name
+  }
 }
 
 export interface Host extends HeapItem {
   readonly name: string
   readonly unit: Unit
   readonly limiter: Limiter
-  /** The heap that it lies in: its unit's when it could start, the idle hosts' when there is nothing to do. */
+  /** The heap that it lies in: a lane of its unit when it could start, the idle hosts' when there is nothing to do. */
   place: Heap<Host> | undefined
-  /** Claimed and not yet started, best first. */
+  /** The hand: claimed and not yet started. */
   readonly claimed: QueuedUrl[]
-  /** Sequences of URLs that were claimed and whose outcome is not stored. */
-  readonly leased: Set<number>
+  /** Sequences of URLs that were claimed and whose outcome is not stored; absent when there are none. */
+  leased: Set<number> | undefined
   /** The store had no more due rows at the last claim; a commit that adds some says so. */
   isDrained: boolean
+  /** The store had only URLs of the later class at the last claim; a commit that adds some may change that. */
+  isLater: boolean
   /** When the store's earliest deferred row falls due (monotonic). */
   dueAtMs: number
-  /** Back-off and Retry-After (monotonic). */
-  restUntilMs: number
+  /** Ends of its rests (monotonic): the one that we chose, and the one that the server asked for. */
+  backoffUntilMs: number
+  retryAfterUntilMs: number
   /** When a URL was last taken or started, for turns among the hosts of one unit. */
   startedAtMs: number
   /** While idle: when it may be forgotten, as far as is known. */
@@ -51,35 +73,58 @@ export interface Host extends HeapItem {
   failures: number
   failedAtMs: number
   failureCode: FailureCode | undefined
-  /** Sequences of the URLs whose tries failed with it and that are in hand again. */
-  readonly refused: Set<number>
+  /** See `judge` in host-failures.ts. */
+  health: number
+  /** Sequences of the URLs whose tries failed with it and that are in hand again; absent when there are none. */
+  refused: Set<number> | undefined
   /** Waits for a verdict of robots.txt. */
   isGated: boolean
   /** Its URLs end without a fetch. */
   ended: { readonly outcome: 'failed'; readonly code: FailureCode } | { readonly outcome: 'excluded' } | undefined
+  /** When it was given up (wall clock). */
+  givenUpAtMs: number | undefined
+  /** Of what is stored of it: what may drift away from that without being worth a row each time. */
+  storedLimit: number
+  storedHealth: number
 }
 
-export function newUnit(name: string): Unit {
+export function newHost({ name }: Pick<HostRecord, 'name'>, unit: Unit, limiter: Limiter): Host {
   return {
-    name, nextStartAtMs: 0, holder: undefined, heapIndex: -1, hostsCount: 0,
-    hosts: new Heap<Host>((a, b) => turnAtMs(a) < turnAtMs(b)),
+    name, unit, limiter, claimed: [], leased: undefined, heapIndex: -1, place: undefined,
+    isDrained: false, isLater: false, dueAtMs: Number.POSITIVE_INFINITY, backoffUntilMs: 0, retryAfterUntilMs: 0,
+    startedAtMs: 0, forgetAtMs: 0, crawlDelayMs: 0, delayMs: undefined,
+    failures: 0, failedAtMs: Number.NEGATIVE_INFINITY, failureCode: undefined, health: 1, refused: undefined, isGated: false,
+    ended: undefined, givenUpAtMs: undefined, storedLimit: limiter.limit, storedHealth: 1,
   }
 }
 
-export function newHost(record: Pick<HostRecord, 'name' | 'excluded' | 'crawlDelayMs'>, unit: Unit, limiter: Limiter): Host {
-  return {
-    name: record.name, unit, limiter, claimed: [], leased: new Set(), heapIndex: -1, place: undefined,
-    isDrained: false, dueAtMs: Number.POSITIVE_INFINITY, restUntilMs: 0,
-    startedAtMs: 0, forgetAtMs: 0, crawlDelayMs: record.crawlDelayMs ?? 0, delayMs: undefined,
-    failures: 0, failedAtMs: Number.NEGATIVE_INFINITY, failureCode: undefined, refused: new Set(), isGated: false,
-    ended: record.excluded === true ? { outcome: 'excluded' } : undefined,
-  }
+export function restUntilMs(host: Host): number {
+  return Math.max(host.backoffUntilMs, host.retryAfterUntilMs)
+}
+
+/** The next URL is of the later class, as far as is known. */
+export function isLaterNext({ claimed, isLater }: Host): boolean {
+  return claimed.length === 0 ? isLater : claimed[0]!.isLater === true
+}
+
+/** The hand has nothing to start, or only what the host has refused: a few bad URLs in a row are no bad host. */
+export function needsClaim({ claimed, isDrained, refused }: Host): boolean {
+  return claimed.length === 0 || (!isDrained && refused !== undefined && claimed.every(({ sequence }) => refused.has(sequence)))
+}
+
+/** Puts URLs into the hand, before or behind the others of their class. */
+export function putInHand({ claimed }: Host, urls: readonly QueuedUrl[], where: 'before' | 'behind'): void {
+  const firstLater = claimed.findIndex(({ isLater }) => isLater === true)
+  const edge = firstLater === -1 ? claimed.length : firstLater
+  const [first, later] = [urls.filter(({ isLater }) => isLater !== true), urls.filter(({ isLater }) => isLater === true)]
+  claimed.splice(where === 'before' ? edge : claimed.length, 0, ...later)
+  claimed.splice(where === 'before' ? 0 : edge, 0, ...first)
 }
 
 /** The next moment at which the host itself would let a URL go: its rest unless it has ended, or the first deferred row when nothing else is left. */
 export function readyAtMs(host: Host): number {
   const workAtMs = host.claimed.length > 0 || !host.isDrained ? 0 : host.dueAtMs
-  return host.ended === undefined ? Math.max(host.restUntilMs, workAtMs) : workAtMs
+  return host.ended === undefined ? Math.max(restUntilMs(host), workAtMs) : workAtMs
 }
 
 /**
@@ -91,9 +136,14 @@ function turnAtMs(host: Host): number {
   return host.ended === undefined ? Math.max(readyAtMs(host), host.startedAtMs) : readyAtMs(host)
 }
 
-/** When the unit may start a URL of its first host. Ended hosts wait for no clock of their unit, only for their turn among units. */
-export function unitReadyAtMs(unit: Unit): number {
-  const host = unit.hosts.peek()
+function hasEarlierTurn(one: Host, other: Host): boolean {
+  return turnAtMs(one) < turnAtMs(other)
+}
+
+/** When the unit may start a URL of the lane's first host. Ended hosts wait for no clock of their unit, only for their turn among units. */
+export function laneReadyAtMs(lane: Lane): number {
+  const { unit } = lane
+  const host = lane.peek()
   if (host === undefined) return Number.POSITIVE_INFINITY
   if (host.ended !== undefined) return Math.max(host.startedAtMs, readyAtMs(host))
   return unit.holder === undefined ? Math.max(unit.nextStartAtMs, readyAtMs(host)) : Number.POSITIVE_INFINITY
@@ -103,7 +153,7 @@ export function unitReadyAtMs(unit: Unit): number {
 export function clocksUntilMs(host: Host): number {
   const { hostsCount, nextStartAtMs } = host.unit
   // The clock of a unit lives as long as one of its hosts is in memory.
-  return hostsCount > 1 ? host.restUntilMs : Math.max(host.restUntilMs, nextStartAtMs)
+  return hostsCount > 1 ? restUntilMs(host) : Math.max(restUntilMs(host), nextStartAtMs)
 }
 
 /** There is something to claim or to start, now or later. */
@@ -113,7 +163,7 @@ export function hasWork(host: Host): boolean {
 
 /** Nothing to do and nothing under way. */
 export function isIdle(host: Host): boolean {
-  return !hasWork(host) && host.leased.size === 0 && host.limiter.inFlight === 0 && !host.isGated
+  return !hasWork(host) && host.leased === undefined && host.limiter.inFlight === 0 && !host.isGated
 }
 
 /** The host waits because of a failure, not because of its pace. */

@@ -3,25 +3,30 @@
  * heaps by the next moment at which each may start, so a choice is O(log hosts), and a host that waits costs nothing:
  * no timer, no socket, no place in flight.
  *
- *     units: heap by max(unit clock, its soonest host)
- *        unit -> hosts: heap by rest or due time, then by last start (so hosts of one unit take turns)
+ *     turns: heaps of lanes by max(unit clock, its soonest host), one for each class
+ *        lane -> hosts: heap by rest or due time, then by last start (so hosts of one unit take turns)
  *                 host -> claimed: a few URLs read ahead; the rest stays in the store
  *     idle: heap of hosts without work, by the end of their clocks; then they are forgotten
  *
- * Invariants: a host lies in its unit's heap exactly when it could start; a URL is in `leased` from its claim until
+ * What a host must know after a restart (host-memory.ts) is handed to `note` when its failures, rests or its end change;
+ * limit and health, which change with every answer, when it is forgotten or the crawl is closed.
+ *
+ * Invariants: a host lies in a lane of its unit exactly when it could start; a URL is in `leased` from its claim until
  * its outcome is stored. Nothing here waits or does I/O except the store's synchronous reads. Main thread.
  */
-import type { HostRecord, Store } from '../../storage/store.ts'
+import type { HostRecord, HostUpdate, Store } from '../../storage/store.ts'
 import { backoffMs, type Clock, type Random } from '../core/clock.ts'
 import { failureRule, invariant, type FailureCode } from '../core/errors.ts'
 import { limits } from '../core/limits.ts'
 import type { CrawlOptions, HostLimit } from '../core/options.ts'
 import type { QueuedUrl } from '../core/types.ts'
-import { Heap } from './heap.ts'
-import { chargeHost, EndedHosts, restHost, type HostFailure } from './host-failures.ts'
-import { canStart, clocksUntilMs, firstRestEndMs, hasWork, isIdle, newHost, newUnit, unitReadyAtMs, type Host, type Unit } from './host.ts'
+import { Hands } from './hands.ts'
+import { chargeHost, EndedHosts, heedRetryAfter, judge, type HostFailure } from './host-failures.ts'
+import { firstRestEndMs, needsClaim, newHost, putInHand, type Host } from './host.ts'
 import { HostLoader, type HostLoaderOptions } from './host-loader.ts'
+import { forgive, forgiven, isUnstored, memoryOf, noteStored, remember } from './host-memory.ts'
 import { Limiter } from './limiter.ts'
+import { Workbench } from './workbench.ts'
 
 /** A URL whose turn it is; not yet started. */
 export interface Candidate {
@@ -52,57 +57,54 @@ export interface SchedulerOptions {
   readonly unitOf: HostLoaderOptions['unitOf']
   /** Called when something may start that could not before. */
   readonly onWork: () => void
+  /** Takes what is to be stored of a host. */
+  readonly note: (update: HostUpdate) => void
   /** Hosts in memory; a test sets fewer. */
   readonly hostsActiveMax?: number
 }
 
 export class Scheduler {
   readonly #is: SchedulerOptions
-  readonly #hostsMax: number
   readonly #loader: HostLoader
-  readonly #hosts = new Map<string, Host>()
-  readonly #unitsByName = new Map<string, Unit>()
-  readonly #units = new Heap<Unit>((a, b) => unitReadyAtMs(a) < unitReadyAtMs(b))
-  /** Hosts with work, now or later, whether they may start or not. */
-  readonly #working = new Set<Host>()
-  readonly #idle = new Heap<Host>((a, b) => a.forgetAtMs < b.forgetAtMs)
+  readonly #bench: Workbench
+  readonly #hands: Hands
   readonly #ended: EndedHosts
   /** Sequences of leased URLs that will be deferred: their rows come back to the host. */
   readonly #retrying = new Set<number>()
-  #leasedCount = 0
   /** When the crawl went on from an earlier process: that one's last starts are unknown. */
   #continuedAtMs: number | undefined
 
   constructor(options: SchedulerOptions) {
     this.#is = options
-    this.#hostsMax = options.hostsActiveMax ?? limits.hostsActiveMax
+    this.#bench = new Workbench(options.clock, (host) => isUnstored(host) && this.#note(host))
+    this.#hands = new Hands(options.store, options.clock)
     this.#ended = new EndedHosts(limits.hostsActiveMax)
     this.#loader = new HostLoader({
-      store: options.store, unitOf: options.unitOf, hosts: this.#hosts, hostsMax: this.#hostsMax,
+      store: options.store, unitOf: options.unitOf, hosts: this.#bench.hosts, hostsMax: options.hostsActiveMax ?? limits.hostsActiveMax,
       onLoaded: (record, unitName) => this.#attach(record, unitName), onLoadedLate: options.onWork,
     })
   }
 
   get hostsCount(): number {
-    return this.#hosts.size
+    return this.#bench.hosts.size
   }
 
   get leasedCount(): number {
-    return this.#leasedCount
+    return this.#hands.leasedCount
   }
 
   /** A URL of the host was claimed and has no stored outcome. */
   isLeased(name: string, sequence: number): boolean {
-    return this.#hosts.get(name)?.leased.has(sequence) === true
+    return this.#bench.hosts.get(name)?.leased?.has(sequence) === true
   }
 
   host(name: string): Host | undefined {
-    return this.#hosts.get(name)
+    return this.#bench.hosts.get(name)
   }
 
   /**
-   * Reads hosts with work from the store, these before all others. When the crawl goes on from an earlier process, each
-   * waits one delay.
+   * Reads the first hosts with work from the store, these before all others. When the crawl goes on from an earlier
+   * process, each waits one delay from now, also after a clean stop: the wall clock alone could say how long ago that was.
    */
   open(isContinued: boolean, first: readonly string[] = []): void {
     if (isContinued) this.#continuedAtMs = this.#is.clock.nowMs()
@@ -110,37 +112,42 @@ export class Scheduler {
     this.#loader.refill()
   }
 
+  /** Brings in the next few hosts from the store, once a turn of the event loop; answers whether the next turn should. */
+  refill(): boolean {
+    this.#bench.forgetIdle()
+    if (this.#wantsHosts) this.#loader.refill()
+    return this.#wantsHosts
+  }
+
+  /** There is room for many hosts, or for one while no other may start. */
+  get #wantsHosts(): boolean {
+    const { hasMore, isRoomy, room } = this.#loader
+    return hasMore && room > 0 && (isRoomy || this.#bench.next() === undefined)
+  }
+
   /** The URL whose turn it is now, or undefined. Reads ahead from the store as needed. */
   candidate(): Candidate | undefined {
-    this.#forgetIdle()
-    if (this.#loader.isRoomy) this.#loader.refill()
+    this.#bench.forgetIdle()
     for (;;) {
-      const unit = this.#units.peek()
-      if (unit === undefined || unitReadyAtMs(unit) > this.#is.clock.nowMs()) {
-        if (!this.#loader.hasMore || this.#loader.room <= 0) return undefined
-        this.#loader.refill()
-        continue
-      }
-      const host = unit.hosts.peek()!
-      const [url] = host.claimed
-      // When the host refused all that are in hand, the store may have others: a few bad URLs in a row are no bad host.
-      if (url !== undefined && (host.isDrained || !host.refused.has(url.sequence))) return { host, url }
-      this.#claim(host)
+      const host = this.#bench.next()
+      if (host === undefined) return undefined
+      if (!needsClaim(host)) return { host, url: host.claimed[0]! }
+      this.#hands.claim(host, this.#bench.working.size)
       this.#settle(host)
     }
   }
 
   /** Makes a queued URL the next of its host, whatever its priority. Undefined when the host is not in memory, or the URL has its outcome. */
   bringForward(url: QueuedUrl): Candidate | undefined {
-    const host = this.#hosts.get(url.host)
-    const at = host?.claimed.findIndex(({ sequence }) => sequence === url.sequence) ?? -1
-    if (host === undefined || (at < 0 && host.leased.has(url.sequence))) return undefined
-    if (at >= 0) host.claimed.splice(at, 1)
-    else this.#leasedCount += 1
-    host.leased.add(url.sequence)
-    host.claimed.unshift(url)
+    const host = this.#bench.hosts.get(url.host)
+    if (host === undefined || !this.#hands.bringForward(host, url)) return undefined
     this.#settle(host)
     return { host, url }
+  }
+
+  /** The time by which rows of the queue are deferred; see hands.ts. */
+  rowsMs(): number {
+    return this.#hands.rowsMs()
   }
 
   /** Starts a candidate: the unit and the host's limiter are charged. */
@@ -197,8 +204,8 @@ export class Scheduler {
     const ruling = end.ok ? this.#succeed(lease) : this.#fail(lease, end.code, end.retryAfterMs ?? 0)
     if (ruling.kind === 'rest') {
       // Last, so that the host is probed with another URL if there is one.
-      host.claimed.push(url)
-      host.refused.add(url.sequence)
+      putInHand(host, [url], 'behind')
+      host.refused = (host.refused ?? new Set()).add(url.sequence)
     }
     if (ruling.kind === 'retry') this.#retrying.add(url.sequence)
     this.#settle(host)
@@ -209,21 +216,23 @@ export class Scheduler {
   giveBack(lease: Lease): void {
     lease.host.limiter.inFlight -= 1
     this.#unhold(lease)
-    lease.host.claimed.unshift(lease.url)
+    putInHand(lease.host, [lease.url], 'before')
     this.#settle(lease.host)
   }
 
   /** Gives back a URL whose page was received and will not be stored. */
   giveBackUnstored(url: QueuedUrl): void {
-    const host = this.#hosts.get(url.host)
-    invariant(host?.leased.has(url.sequence) === true, 'only a leased URL is given back')
-    host.claimed.unshift(url)
+    const host = this.#bench.hosts.get(url.host)
+    invariant(host?.leased?.has(url.sequence) === true, 'only a leased URL is given back')
+    putInHand(host, [url], 'before')
     this.#settle(host)
   }
 
   /** The host's robots.txt could not be had, or the host itself: it rests, and in the end it is given up. */
   failHost(host: Host, { code, retryAfterMs }: { code: FailureCode; retryAfterMs: number }, startedAtMs: number): void {
+    judge(host, code)
     if (this.#charge(host, { code, startedAtMs, retryAfterMs }) === 'given up') this.#giveUp(host, code)
+    this.#note(host)
     this.#settle(host)
   }
 
@@ -243,9 +252,28 @@ export class Scheduler {
     this.#settle(host)
   }
 
+  /** Somebody wants URLs of a host tried again: if it was given up, it gets a new chance. */
+  revive(name: string): void {
+    const { clock, note, store } = this.#is
+    const host = this.#bench.hosts.get(name)
+    const ended = (host ?? this.#ended.get(name, clock.nowMs()) ?? { ended: undefined }).ended
+    const isGivenUp = ended === undefined ? host === undefined && store.host(name)?.givenUp !== undefined : ended.outcome === 'failed'
+    if (!isGivenUp) return
+    this.#ended.note(name, undefined, clock.nowMs())
+    if (host === undefined) return note(forgiven(name))
+    forgive(host)
+    this.#note(host)
+    this.#settle(host)
+  }
+
+  /** What is not stored of the hosts in memory, for a stop. */
+  * unstored(): Iterable<HostUpdate> {
+    for (const host of this.#bench.hosts.values()) if (isUnstored(host)) yield memoryOf(host, this.#is.clock)
+  }
+
   exclude(name: string): void {
-    this.#ended.note(name, { outcome: 'excluded' })
-    const host = this.#hosts.get(name)
+    this.#ended.note(name, { outcome: 'excluded' }, this.#is.clock.nowMs())
+    const host = this.#bench.hosts.get(name)
     if (host === undefined) return
     host.ended = { outcome: 'excluded' }
     this.#settle(host)
@@ -253,9 +281,8 @@ export class Scheduler {
 
   /** The outcome (or the deferral) of a leased URL is stored. */
   settled(name: string, sequence: number): void {
-    const host = this.#hosts.get(name)
-    invariant(host?.leased.delete(sequence) === true, 'only a leased URL gets an outcome')
-    this.#leasedCount -= 1
+    const host = this.#bench.hosts.get(name)
+    this.#hands.settled(host, sequence)
     // Its row lies in the store under a later moment: the next claim tells when, also if it is the host's last.
     if (this.#retrying.delete(sequence)) host.isDrained = false
     this.#settle(host)
@@ -263,38 +290,39 @@ export class Scheduler {
 
   /** The store has more rows of this host than before. */
   grow(name: string): void {
-    const host = this.#hosts.get(name)
+    const host = this.#bench.hosts.get(name)
     if (host === undefined) return this.#loader.load(name)
     host.isDrained = false
+    host.isLater = false
+    this.#hands.dropLater(host)
     this.#settle(host)
   }
 
   /** When `candidate` may have another answer (monotonic); undefined when that is not a matter of time. */
   nextAtMs(): number | undefined {
-    const unit = this.#units.peek()
-    const startAtMs = unit === undefined ? Number.POSITIVE_INFINITY : unitReadyAtMs(unit)
-    const roomAtMs = (this.#loader.hasMore ? this.#idle.peek()?.forgetAtMs : undefined) ?? Number.POSITIVE_INFINITY
-    const atMs = Math.min(startAtMs, roomAtMs)
+    const atMs = this.#loader.hasMore ? Math.min(this.#bench.nextAtMs, this.#bench.roomAtMs) : this.#bench.nextAtMs
     return atMs === Number.POSITIVE_INFINITY ? undefined : atMs
   }
 
   /** No host has work, here or in the store. Work under way is not counted. */
   get isEmpty(): boolean {
-    return this.#working.size === 0 && !this.#loader.isResolving && !this.#loader.hasMore
+    return this.#bench.working.size === 0 && !this.#loader.isResolving && !this.#loader.hasMore
   }
 
   /** When every host with work rests because of failures: the end of the first rest. Looks at every host with work. */
   restingUntilMs(): number | undefined {
-    return this.#loader.isResolving || this.#loader.hasMore ? undefined : firstRestEndMs(this.#working, this.#is.clock.nowMs())
+    return this.#loader.isResolving || this.#loader.hasMore ? undefined : firstRestEndMs(this.#bench.working, this.#is.clock.nowMs())
   }
 
   #succeed({ host, startedAtMs }: Lease): Ruling {
     host.limiter.success()
+    judge(host, undefined)
     // What was under way when the host failed says nothing of its state since: only a probe ends a failure.
-    if (startedAtMs > host.failedAtMs) {
+    if (startedAtMs > host.failedAtMs && host.failures > 0) {
       host.failures = 0
       host.failureCode = undefined
-      host.refused.clear()
+      host.refused = undefined
+      this.#note(host)
     }
     return { kind: 'page' }
   }
@@ -302,17 +330,19 @@ export class Scheduler {
   #fail(lease: Lease, code: FailureCode, retryAfterMs: number): Ruling {
     const { host, url, startedAtMs } = lease
     const [nowMs, rule] = [this.#is.clock.nowMs(), failureRule(code)]
+    judge(host, code)
     if (rule.limiter === 'throttle') host.limiter.throttle(startedAtMs, nowMs)
     if (rule.retry === 'never') return { kind: 'fail' }
     if (rule.retry === 'url') {
-      restHost(host, retryAfterMs, nowMs)
+      heedRetryAfter(host, retryAfterMs, nowMs)
+      if (retryAfterMs > 0) this.#note(host)
       return this.#retry(url)
     }
     const wasWell = host.failures === 0
-    if (this.#charge(host, { code, startedAtMs, retryAfterMs }) === 'given up') {
-      this.#giveUp(host, code)
-      return { kind: 'fail' }
-    }
+    const state = this.#charge(host, { code, startedAtMs, retryAfterMs })
+    if (state === 'given up') this.#giveUp(host, code)
+    this.#note(host)
+    if (state === 'given up') return { kind: 'fail' }
     return rule.retry === 'both' && wasWell ? this.#retry(url) : { kind: 'rest' }
   }
 
@@ -327,72 +357,34 @@ export class Scheduler {
   }
 
   #giveUp(host: Host, code: FailureCode): void {
-    host.ended ??= { outcome: 'failed', code }
-    this.#ended.note(host.name, host.ended)
+    if (host.ended !== undefined) return
+    const { clock } = this.#is
+    host.ended = { outcome: 'failed', code }
+    host.givenUpAtMs = clock.wallMs()
+    this.#ended.note(host.name, host.ended, clock.nowMs())
   }
 
-  #claim(host: Host): void {
-    const { clock, store } = this.#is
-    const nowMs = clock.wallMs()
-    const claim = store.claim(host.name, { limit: limits.claimUrlsPerHost, nowMs, leased: host.leased })
-    host.claimed.unshift(...claim.urls)
-    for (const { sequence } of claim.urls) host.leased.add(sequence)
-    this.#leasedCount += claim.urls.length
-    host.isDrained = claim.urls.length < limits.claimUrlsPerHost
-    // The store speaks wall clock; a jump of it moves a wait, and the next claim looks again.
-    host.dueAtMs = claim.nextDueAtMs === undefined ? Number.POSITIVE_INFINITY : clock.nowMs() + Math.max(0, claim.nextDueAtMs - nowMs)
+  #note(host: Host): void {
+    this.#is.note(memoryOf(host, this.#is.clock))
+    noteStored(host)
   }
 
-  /** Puts host and unit where their state says they belong. Called after every change. */
   #settle(host: Host): void {
-    const { unit } = host
-    if (hasWork(host)) this.#working.add(host)
-    else this.#working.delete(host)
-    if (isIdle(host)) {
-      host.forgetAtMs = clocksUntilMs(host)
-      this.#move(host, this.#idle)
-    } else {
-      this.#move(host, canStart(host) ? unit.hosts : undefined)
-    }
-    if (unit.hosts.size > 0) this.#units.set(unit)
-    else this.#units.delete(unit)
-  }
-
-  #move(host: Host, place: Heap<Host> | undefined): void {
-    if (host.place !== place) host.place?.delete(host)
-    host.place = place
-    place?.set(host)
-  }
-
-  #forgetIdle(): void {
-    const nowMs = this.#is.clock.nowMs()
-    for (let host = this.#idle.peek(); host !== undefined && host.forgetAtMs <= nowMs; host = this.#idle.peek()) {
-      // Another host of its unit may have started since.
-      if (clocksUntilMs(host) > nowMs) this.#settle(host)
-      else this.#forget(host)
-    }
-  }
-
-  #forget(host: Host): void {
-    this.#move(host, undefined)
-    this.#hosts.delete(host.name)
-    host.unit.hostsCount -= 1
-    if (host.unit.hostsCount === 0) this.#unitsByName.delete(host.unit.name)
+    this.#bench.settle(host)
   }
 
   #attach(record: HostRecord, unitName: string): void {
     const { clock, options } = this.#is
-    let unit = this.#unitsByName.get(unitName)
-    if (unit === undefined) this.#unitsByName.set(unitName, unit = newUnit(unitName))
-    unit.hostsCount += 1
+    const unit = this.#bench.join(unitName)
     if (this.#continuedAtMs !== undefined) {
       unit.nextStartAtMs = Math.max(unit.nextStartAtMs, this.#continuedAtMs + Math.max(options.delayMs, record.crawlDelayMs ?? 0))
     }
     const host = newHost(record, unit, new Limiter(options.concurrency, record.limit))
     host.startedAtMs = clock.nowMs()
-    if (record.notBeforeMs !== undefined) restHost(host, record.notBeforeMs - clock.wallMs(), clock.nowMs())
-    host.ended = this.#ended.get(record.name) ?? host.ended
-    this.#hosts.set(record.name, host)
-    this.#settle(host)
+    remember(host, record, clock)
+    const known = this.#ended.get(record.name, clock.nowMs())
+    if (known?.ended !== undefined) host.ended = known.ended
+    else if (known !== undefined && host.ended?.outcome === 'failed') forgive(host)
+    this.#bench.add(host)
   }
 }

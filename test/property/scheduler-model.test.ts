@@ -61,6 +61,7 @@ class World {
       options: { concurrency: pick(random, [{ start: 1, floor: 1, ceiling: 2 }, { start: 4, floor: 1, ceiling: 8 }]), delayMs: this.delayMs, retries: 2 },
       hostsActiveMax: this.hostsMax,
       onWork: () => {},
+      note: ({ name, ...facts }) => this.frontier.note(name, facts),
       unitOf: (host) => this.isLookedUpLate
         ? new Promise((resolve) => { this.clock.after(integer(random, 50), () => resolve(this.unitOfHost(host))) })
         : this.unitOfHost(host),
@@ -102,6 +103,7 @@ class World {
   }
 
   dispatch(chanceOfGate: number): void {
+    this.scheduler.refill()
     while (this.inFlight.length + this.gated.length < CONNECTIONS) {
       const candidate = this.scheduler.candidate()
       if (candidate === undefined) return
@@ -166,18 +168,10 @@ class World {
     if (retryAfterMs > 0 && end !== 'bad_http') {
       this.restUntilMs.set(host.name, Math.max(this.restUntilMs.get(host.name) ?? 0, this.clock.nowMs() + retryAfterMs))
     }
-    this.noteMemory(host)
     if (host.ended !== undefined) this.endedHosts.add(host.name)
     if (ruling.kind === 'rest') this.underWay.delete(url.sequence)
-    else if (ruling.kind === 'retry') this.changes.push({ url, notBeforeMs: this.clock.wallMs() + ruling.waitMs })
+    else if (ruling.kind === 'retry') this.changes.push({ url, notBeforeMs: this.scheduler.rowsMs() + ruling.waitMs })
     else this.changes.push({ url })
-  }
-
-  /** As the crawl loop does: the end of a rest is stored with the host. */
-  noteMemory(host: Host): void {
-    this.frontier.note(host.name, {
-      notBeforeMs: this.clock.wallMs() + Math.max(0, host.restUntilMs - this.clock.nowMs()), crawlDelayMs: host.crawlDelayMs, limit: host.limiter.limit,
-    })
   }
 
   openGate(outcome: 'ok' | FailureCode): void {
@@ -276,7 +270,7 @@ class World {
       this.committed()
       this.check()
       this.dispatch(0)
-      if (this.inFlight.length + this.gated.length + this.changes.length > 0) continue
+      if (this.inFlight.length + this.gated.length + this.changes.length > 0 || this.scheduler.refill()) continue
       if (this.scheduler.isEmpty) return
       const nextMs = Math.min(this.scheduler.nextAtMs() ?? Number.POSITIVE_INFINITY, this.clock.nextTimerAtMs ?? Number.POSITIVE_INFINITY)
       expect(nextMs, 'nothing is empty and nothing will happen').toBeLessThan(Number.POSITIVE_INFINITY)

@@ -3,14 +3,14 @@
  * the contract of `storage/store.ts` as a scheduler sees it, so that a test can say what is left to do.
  */
 import type { QueuedUrl } from '../../engine/core/types.ts'
-import type { Claim, HostRecord, Store } from '../../storage/store.ts'
+import type { Claim, HostRecord, HostUpdate, Store } from '../../storage/store.ts'
 
 interface Row {
   readonly url: QueuedUrl
   readonly notBeforeMs: number
 }
 
-type Known = Omit<Partial<HostRecord>, 'name' | 'pending'>
+type Known = Omit<HostUpdate, 'name' | 'pending'>
 
 export class MemoryFrontier implements Pick<Store, 'claim' | 'host' | 'hostsWithWork'> {
   readonly #rows = new Map<string, Map<number, Row>>()
@@ -19,14 +19,17 @@ export class MemoryFrontier implements Pick<Store, 'claim' | 'host' | 'hostsWith
   /** Host records read, to bound what a scheduler asks for. */
   recordsRead = 0
 
+  /** Host records written. */
+  recordsWritten = 0
+
   /** Adds so many URLs of a host, and answers them. */
-  add(host: string, count = 1): readonly QueuedUrl[] {
+  add(host: string, count = 1, isLater = false): readonly QueuedUrl[] {
     const rows = this.#rows.get(host) ?? new Map<number, Row>()
     this.#rows.set(host, rows)
     return Array.from({ length: count }, () => {
       const sequence = this.#sequence++
       const url: QueuedUrl = {
-        row: new Uint8Array(), fingerprint: new Uint8Array(16), host, sequence, url: `http://${host}/${sequence}`, depth: 0, priority: 0, attempts: 0,
+        row: new Uint8Array(), fingerprint: new Uint8Array(16), host, sequence, url: `http://${host}/${sequence}`, depth: 0, priority: 0, attempts: 0, ...(isLater && { isLater }),
       }
       rows.set(sequence, { url, notBeforeMs: 0 })
       return url
@@ -34,6 +37,7 @@ export class MemoryFrontier implements Pick<Store, 'claim' | 'host' | 'hostsWith
   }
 
   note(host: string, known: Known): void {
+    this.recordsWritten += 1
     this.#known.set(host, { ...this.#known.get(host), ...known })
     if (!this.#rows.has(host)) this.#rows.set(host, new Map())
   }
@@ -45,7 +49,8 @@ export class MemoryFrontier implements Pick<Store, 'claim' | 'host' | 'hostsWith
 
   defer(url: QueuedUrl, notBeforeMs: number): void {
     this.end(url)
-    this.#rows.get(url.host)!.set(url.sequence, { url: { ...url, attempts: url.attempts + 1 }, notBeforeMs })
+    const { isLater: _isLater, ...rest } = url
+    this.#rows.get(url.host)!.set(url.sequence, { url: { ...rest, attempts: url.attempts + 1 }, notBeforeMs })
   }
 
   /** URLs without an outcome. */
@@ -61,7 +66,9 @@ export class MemoryFrontier implements Pick<Store, 'claim' | 'host' | 'hostsWith
 
   host(name: string): HostRecord | undefined {
     const rows = this.#rows.get(name)
-    return rows === undefined ? undefined : { name, pending: rows.size, ...this.#known.get(name) }
+    if (rows === undefined) return undefined
+    const known = Object.entries(this.#known.get(name) ?? {}).filter(([, fact]) => fact !== undefined)
+    return { ...Object.fromEntries(known), name, pending: rows.size }
   }
 
   hostsWithWork(cursor: Uint8Array | undefined, limit: number): { hosts: readonly HostRecord[]; cursor?: Uint8Array } {
@@ -75,7 +82,8 @@ export class MemoryFrontier implements Pick<Store, 'claim' | 'host' | 'hostsWith
   claim(host: string, { limit, nowMs, leased }: { limit: number; nowMs: number; leased: ReadonlySet<number> }): Claim {
     const urls: QueuedUrl[] = []
     let nextDueAtMs = Number.POSITIVE_INFINITY
-    for (const { url, notBeforeMs } of this.#rows.get(host)?.values() ?? []) {
+    const rows = [...this.#rows.get(host)?.values() ?? []]
+    for (const { url, notBeforeMs } of [...rows.filter(({ url }) => url.isLater !== true), ...rows.filter(({ url }) => url.isLater === true)]) {
       if (notBeforeMs > nowMs) nextDueAtMs = Math.min(nextDueAtMs, notBeforeMs)
       else if (!leased.has(url.sequence) && urls.length < limit) urls.push(url)
     }

@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 import { failureTable } from '../../engine/core/errors.ts'
 import { limits } from '../../engine/core/limits.ts'
 import type { QueuedUrl } from '../../engine/core/types.ts'
+import { restUntilMs } from '../../engine/schedule/host.ts'
 import { Scheduler, type Candidate, type Lease, type SchedulerOptions } from '../../engine/schedule/scheduler.ts'
 import { MemoryFrontier } from '../support/memory-frontier.ts'
 import { TestClock, turn } from '../support/test-clock.ts'
@@ -18,11 +19,12 @@ function setUp({ delayMs = 1_000, start = 4, hosts = {}, isContinued = false, ..
   const frontier = new MemoryFrontier()
   for (const [host, count] of Object.entries(hosts)) frontier.add(host, count)
   const scheduler = new Scheduler({
-    store: frontier, clock, random: () => 0.5, unitOf: (host) => host, onWork: () => {},
+    store: frontier, clock, random: () => 0.5, unitOf: (host) => host, onWork: () => {}, note: ({ name, ...facts }) => frontier.note(name, facts),
     options: { concurrency: { start, floor: 1, ceiling: 32 }, delayMs, retries: 2 }, ...others,
   })
   scheduler.open(isContinued)
   const next = (): Candidate => {
+    scheduler.refill()
     const candidate = scheduler.candidate()
     expect(candidate, 'a candidate').toBeDefined()
     return candidate!
@@ -48,7 +50,9 @@ function setUp({ delayMs = 1_000, start = 4, hosts = {}, isContinued = false, ..
 function crawl({ clock, scheduler, succeed }: ReturnType<typeof setUp>): readonly string[] {
   const order: string[] = []
   for (;;) {
+    const isMore = scheduler.refill()
     const candidate = scheduler.candidate()
+    if (candidate === undefined && isMore) continue
     if (candidate !== undefined) {
       order.push(candidate.host.name)
       succeed(scheduler.start(candidate))
@@ -149,7 +153,7 @@ test('a host that goes idle during a rest is remembered until the rest is over, 
   expect(scheduler.host('a')).toBeDefined()
   frontier.add('a')
   scheduler.grow('a')
-  expect(scheduler.host('a')!.restUntilMs - clock.nowMs()).toBe(59_000)
+  expect(restUntilMs(scheduler.host('a')!) - clock.nowMs()).toBe(59_000)
 })
 
 test('the clock of a unit outlives a host that was due to be forgotten while another host of the unit has started', () => {
@@ -195,10 +199,11 @@ test('hosts that are being looked up count as hosts in memory, so look-ups are b
 test('look-ups are bounded however many hosts may be in memory', () => {
   const hosts = Object.fromEntries(Array.from({ length: limits.hostsResolvingMax + 50 }, (_, i) => [`h${i}`, 1]))
   let asked = 0
-  setUp({ hosts, unitOf: () => {
+  const { scheduler } = setUp({ hosts, unitOf: () => {
     asked += 1
     return new Promise(() => {})
   } })
+  while (scheduler.refill());
   expect(asked).toBe(limits.hostsResolvingMax)
 })
 
@@ -229,7 +234,7 @@ test('eight refusals of requests that were under way together are one failure of
   }
   const host = scheduler.host('a')!
   expect([host.failures, host.limiter.limit]).toEqual([1, 4])
-  expect(host.restUntilMs - clock.nowMs()).toBe(120_000 - 3)
+  expect(restUntilMs(host) - clock.nowMs()).toBe(120_000 - 3)
   expect(scheduler.leasedCount).toBe(8)
 })
 
@@ -238,13 +243,13 @@ test('a shorter wait that comes later does not shorten a longer one', () => {
   const [one, other] = [startNext(), startNext()]
   scheduler.release(one, { ok: false, code: 'http_500', retryAfterMs: 600_000 })
   scheduler.release(other, { ok: false, code: 'http_429' })
-  expect(scheduler.host('a')!.restUntilMs - clock.nowMs()).toBe(600_000)
+  expect(restUntilMs(scheduler.host('a')!) - clock.nowMs()).toBe(600_000)
 })
 
 test('a zero Retry-After does not cancel the back-off', () => {
   const { clock, scheduler, startNext } = setUp({ hosts: { a: 2 } })
   scheduler.release(startNext(), { ok: false, code: 'http_429', retryAfterMs: 0 })
-  expect(scheduler.host('a')!.restUntilMs - clock.nowMs()).toBeGreaterThanOrEqual(limits.backoffMsMin / 2)
+  expect(restUntilMs(scheduler.host('a')!) - clock.nowMs()).toBeGreaterThanOrEqual(limits.backoffMsMin / 2)
 })
 
 test('hosts in the store come in while hosts in memory never run out of work', () => {
@@ -279,10 +284,10 @@ test('a stored rest goes on after a restart, and is not longer than a Retry-Afte
   const clock = new TestClock()
   for (const [host, waitMs] of [['a', 5_000], ['b', 10 * limits.retryAfterMsMax], ['c', -1]] as const) {
     frontier.add(host)
-    frontier.note(host, { notBeforeMs: clock.wallMs() + waitMs })
+    frontier.note(host, { retryAfterUntilMs: clock.wallMs() + waitMs })
   }
   const { scheduler } = setUp({ store: frontier, clock })
-  const waits = ['a', 'b', 'c'].map((name) => Math.max(0, scheduler.host(name)!.restUntilMs - clock.nowMs()))
+  const waits = ['a', 'b', 'c'].map((name) => Math.max(0, restUntilMs(scheduler.host(name)!) - clock.nowMs()))
   expect(waits).toEqual([5_000, limits.retryAfterMsMax, 0])
 })
 
@@ -431,7 +436,7 @@ test('two hundred thousand hosts come and go, and only those of the last delay a
   const clock = new TestClock()
   let present = ''
   const scheduler = new Scheduler({
-    clock, random: Math.random, unitOf: (host) => host, onWork: () => {},
+    clock, random: Math.random, unitOf: (host) => host, onWork: () => {}, note: () => {},
     options: { concurrency: { start: 4, floor: 1, ceiling: 32 }, delayMs: 1_000, retries: 0 },
     store: {
       host: (name) => ({ name, pending: 1 }),
@@ -469,6 +474,7 @@ test('one free place is enough for a host in the store when nothing in memory ca
   for (let i = 0; i < 3; i++) scheduler.release(startNext(), { ok: false, code: 'http_429', retryAfterMs: 50_000 })
   succeed(startNext())
   clock.advance(1)
+  scheduler.refill()
   expect(scheduler.candidate()?.host.name).toBe('e')
 })
 

@@ -1,0 +1,92 @@
+/**
+ * The hands of the hosts: URLs that were claimed from the store and have no stored outcome. Main thread; reads the store,
+ * writes nothing. Invariant: `leasedCount` is the sum of all `leased`, and stays below `claimedUrlsMax` and what one
+ * claim takes for each host, since a hand is filled again only when it is empty.
+ *
+ * It also owns the time of the store's rows. That is the wall clock as it was at the opening and what has passed since,
+ * so that a jump of the wall clock while the process runs moves no wait.
+ */
+import type { Store } from '../../storage/store.ts'
+import type { Clock } from '../core/clock.ts'
+import { invariant } from '../core/errors.ts'
+import { limits } from '../core/limits.ts'
+import type { QueuedUrl } from '../core/types.ts'
+import { putInHand, type Host } from './host.ts'
+
+const nothing: ReadonlySet<number> = new Set()
+
+export class Hands {
+  readonly #store: Pick<Store, 'claim'>
+  readonly #clock: Clock
+  #leasedCount = 0
+  /** Time of the rows less monotonic time. */
+  #rowsAheadMs: number
+
+  constructor(store: Pick<Store, 'claim'>, clock: Clock) {
+    this.#store = store
+    this.#clock = clock
+    this.#rowsAheadMs = clock.wallMs() - clock.nowMs()
+  }
+
+  get leasedCount(): number {
+    return this.#leasedCount
+  }
+
+  /** The present time of the store's rows. */
+  rowsMs(): number {
+    return this.#clock.nowMs() + this.#rowsAheadMs
+  }
+
+  /** Fills the hand of a host, one of so many that have work. */
+  claim(host: Host, hostsWorking: number): void {
+    const limit = this.#limit(hostsWorking)
+    const { urls, nextDueAtMs } = this.#store.claim(host.name, { limit, nowMs: this.rowsMs(), leased: host.leased ?? nothing })
+    putInHand(host, urls, 'before')
+    if (urls.length > 0) host.leased ??= new Set()
+    for (const { sequence } of urls) host.leased!.add(sequence)
+    this.#leasedCount += urls.length
+    host.isDrained = urls.length < limit
+    host.isLater = urls[0]?.isLater === true
+    host.dueAtMs = nextDueAtMs === undefined ? Number.POSITIVE_INFINITY : this.#clock.nowMs() + this.#waitMsUntil(nextDueAtMs)
+  }
+
+  /** The outcome of a URL is stored. */
+  settled(host: Host | undefined, sequence: number): asserts host is Host {
+    invariant(host?.leased?.has(sequence) === true, 'only a leased URL gets an outcome')
+    this.#release(host, sequence)
+  }
+
+  /** Puts a queued URL first into the hand; answers false when it is leased and in the hand no more. */
+  bringForward(host: Host, url: QueuedUrl): boolean {
+    const at = host.claimed.findIndex(({ sequence }) => sequence === url.sequence)
+    if (at < 0 && host.leased?.has(url.sequence) === true) return false
+    if (at >= 0) host.claimed.splice(at, 1)
+    else this.#leasedCount += 1
+    host.leased = (host.leased ?? new Set()).add(url.sequence)
+    host.claimed.unshift(url)
+    return true
+  }
+
+  /** Lets go of what the hand holds of the later class: the store may have better ones now. */
+  dropLater(host: Host): void {
+    while (host.claimed.at(-1)?.isLater === true) this.#release(host, host.claimed.pop()!.sequence)
+  }
+
+  /** With many hosts fewer, so that all hands together stay bounded; one at least, so that every host gets its turn. */
+  #limit(hostsWorking: number): number {
+    if (this.#leasedCount >= limits.claimedUrlsMax) return 1
+    return Math.min(limits.claimUrlsPerHost, Math.max(1, Math.floor(limits.claimedUrlsMax / hostsWorking)))
+  }
+
+  #waitMsUntil(rowMs: number): number {
+    // No wait for another try is longer than the longest: the wall clock was set back since the row was written.
+    this.#rowsAheadMs = Math.max(this.#rowsAheadMs, rowMs - limits.backoffMsMax - this.#clock.nowMs())
+    return Math.max(0, rowMs - this.rowsMs())
+  }
+
+  #release(host: Host, sequence: number): void {
+    host.leased!.delete(sequence)
+    if (host.leased!.size === 0) host.leased = undefined
+    this.#leasedCount -= 1
+  }
+}

@@ -1,0 +1,98 @@
+/**
+ * What a host must still know after a restart, and how it is read back. Inside the process waits run on the monotonic
+ * clock; what is stored is wall clock, the only time that outlives a process, and it may have jumped meanwhile. So a
+ * moment that is over is over, and one further ahead than such a wait can be is taken as the longest such wait.
+ * Pure but for the host that is changed. Main thread.
+ */
+import type { HostRecord, HostUpdate } from '../../storage/store.ts'
+import type { Clock } from '../core/clock.ts'
+import { failureTable, type FailureCode } from '../core/errors.ts'
+import { limits } from '../core/limits.ts'
+import type { Host } from './host.ts'
+
+/** Health that differs by less from what is stored is not worth a row. */
+const HEALTH_STEP = 0.1
+
+/** The record's facts of a host; those that are as at first are undefined, and take no room. */
+export function memoryOf(host: Host, clock: Clock): HostUpdate {
+  const { name, limiter, crawlDelayMs, failures, failureCode, health } = host
+  const wallOf = (atMs: number): number | undefined => (atMs <= clock.nowMs() ? undefined : Math.round(clock.wallMs() + atMs - clock.nowMs()))
+  return {
+    name, limit: limiter.limit, crawlDelayMs: crawlDelayMs || undefined,
+    backoffUntilMs: wallOf(host.backoffUntilMs), retryAfterUntilMs: wallOf(host.retryAfterUntilMs),
+    failures: failures || undefined, failureCode, health: health === 1 ? undefined : Math.round(health * 100) / 100, givenUp: givenUpOf(host),
+  }
+}
+
+/** Why and when (wall clock) it was given up, if it was. */
+export function givenUpOf({ ended, givenUpAtMs }: Host): HostRecord['givenUp'] {
+  return ended?.outcome === 'failed' && givenUpAtMs !== undefined ? { code: ended.code, atMs: givenUpAtMs } : undefined
+}
+
+/** Notes of the host that what it knows now is stored. */
+export function noteStored(host: Host): void {
+  host.storedLimit = host.limiter.limit
+  host.storedHealth = host.health
+}
+
+/** Limit or health have drifted from what is stored; all else is stored when it changes. */
+export function isUnstored({ limiter, storedLimit, health, storedHealth }: Host): boolean {
+  return limiter.limit !== storedLimit || Math.abs(health - storedHealth) >= HEALTH_STEP
+}
+
+/** Gives a host what its record says. The limit is its limiter's from the start. */
+export function remember(host: Host, record: HostRecord, clock: Clock): void {
+  const { crawlDelayMs = 0, backoffUntilMs, retryAfterUntilMs, health = 1, failures = 0, givenUp, excluded } = record
+  host.crawlDelayMs = Math.min(crawlDelayMs, limits.crawlDelayMsMax)
+  host.backoffUntilMs = untilMsOf(backoffUntilMs, limits.backoffMsMax, clock)
+  host.retryAfterUntilMs = untilMsOf(retryAfterUntilMs, limits.retryAfterMsMax, clock)
+  host.health = Math.min(1, Math.max(0, health))
+  host.storedHealth = host.health
+  if (excluded === true) host.ended = { outcome: 'excluded' }
+  if (givenUp !== undefined) {
+    const code = codeOf(givenUp.code)
+    if (host.ended !== undefined || code === undefined || waitMsOf(givenUp.atMs + limits.hostGivenUpMs, limits.hostGivenUpMs, clock) === 0) return
+    host.ended = { outcome: 'failed', code }
+    host.givenUpAtMs = givenUp.atMs
+  }
+  host.failures = failures
+  host.failureCode = codeOf(record.failureCode)
+}
+
+/** What is left of a wait until a moment of the wall clock. */
+function waitMsOf(untilMs: number | undefined, waitMsMax: number, clock: Clock): number {
+  return untilMs === undefined ? 0 : Math.min(waitMsMax, Math.max(0, untilMs - clock.wallMs()))
+}
+
+/** The same moment on the monotonic clock; 0 when it is over. */
+function untilMsOf(untilMs: number | undefined, waitMsMax: number, clock: Clock): number {
+  const waitMs = waitMsOf(untilMs, waitMsMax, clock)
+  return waitMs === 0 ? 0 : clock.nowMs() + waitMs
+}
+
+/** A host that was given up, or that rests, begins anew; what its server asked for still stands. */
+export function forgive(host: Host): void {
+  host.ended = undefined
+  host.givenUpAtMs = undefined
+  host.failures = 0
+  host.failureCode = undefined
+  host.backoffUntilMs = 0
+  host.refused = undefined
+}
+
+/** The same in the record of a host that is not in memory. */
+export function forgiven(name: string): HostUpdate {
+  return { name, givenUp: undefined, failures: undefined, failureCode: undefined, backoffUntilMs: undefined }
+}
+
+/** What is left of a host's rests, in memory or stored, and of the longer one. */
+export function restsOf(host: Host | undefined, record: HostRecord, clock: Clock): { readonly backoffMs: number; readonly retryAfterMs: number; readonly restMs: number } {
+  const leftOf = (atMs: number): number => Math.round(Math.max(0, atMs - clock.nowMs()))
+  const backoffMs = host === undefined ? waitMsOf(record.backoffUntilMs, limits.backoffMsMax, clock) : leftOf(host.backoffUntilMs)
+  const retryAfterMs = host === undefined ? waitMsOf(record.retryAfterUntilMs, limits.retryAfterMsMax, clock) : leftOf(host.retryAfterUntilMs)
+  return { backoffMs, retryAfterMs, restMs: Math.max(backoffMs, retryAfterMs) }
+}
+
+function codeOf(text: string | undefined): FailureCode | undefined {
+  return text !== undefined && text in failureTable ? text as FailureCode : undefined
+}
