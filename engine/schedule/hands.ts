@@ -46,7 +46,8 @@ export class Hands {
     for (const { sequence } of urls) host.leased!.add(sequence)
     this.#leasedCount += urls.length
     host.isDrained = urls.length < limit
-    host.isLater = urls[0]?.isLater === true
+    // Best first: behind one of the later class there is none of the first.
+    host.isFirstDrained = host.isDrained || urls.at(-1)?.isLater === true
     host.dueAtMs = nextDueAtMs === undefined ? Number.POSITIVE_INFINITY : this.#clock.nowMs() + this.#waitMsUntil(nextDueAtMs)
   }
 

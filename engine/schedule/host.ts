@@ -9,7 +9,7 @@
  *                                                               limiter   how many may be under way
  *
  * The hand holds URLs of the first class, best first, then those of the later class (over their domain's budget). A host
- * lies in the later lane when the hand has nothing else, or when it is empty and the store had nothing else.
+ * lies in the later lane when neither its hand nor the store has anything else.
  */
 import type { HostRecord } from '../../storage/store.ts'
 import type { FailureCode } from '../core/errors.ts'
@@ -56,8 +56,8 @@ export interface Host extends HeapItem {
   leased: Set<number> | undefined
   /** The store had no more due rows at the last claim; a commit that adds some says so. */
   isDrained: boolean
-  /** The store had only URLs of the later class at the last claim; a commit that adds some may change that. */
-  isLater: boolean
+  /** The store had no more due rows of the first class at the last claim. */
+  isFirstDrained: boolean
   /** When the store's earliest deferred row falls due (monotonic). */
   dueAtMs: number
   /** Ends of its rests (monotonic): the one that we chose, and the one that the server asked for. */
@@ -91,7 +91,7 @@ export interface Host extends HeapItem {
 export function newHost({ name }: Pick<HostRecord, 'name'>, unit: Unit, limiter: Limiter): Host {
   return {
     name, unit, limiter, claimed: [], leased: undefined, heapIndex: -1, place: undefined,
-    isDrained: false, isLater: false, dueAtMs: Number.POSITIVE_INFINITY, backoffUntilMs: 0, retryAfterUntilMs: 0,
+    isDrained: false, isFirstDrained: false, dueAtMs: Number.POSITIVE_INFINITY, backoffUntilMs: 0, retryAfterUntilMs: 0,
     startedAtMs: 0, forgetAtMs: 0, crawlDelayMs: 0, delayMs: undefined,
     failures: 0, failedAtMs: Number.NEGATIVE_INFINITY, failureCode: undefined, health: 1, refused: undefined, isGated: false,
     ended: undefined, givenUpAtMs: undefined, storedLimit: limiter.limit, storedHealth: 1,
@@ -102,14 +102,17 @@ export function restUntilMs(host: Host): number {
   return Math.max(host.backoffUntilMs, host.retryAfterUntilMs)
 }
 
-/** The next URL is of the later class, as far as is known. */
-export function isLaterNext({ claimed, isLater }: Host): boolean {
-  return claimed.length === 0 ? isLater : claimed[0]!.isLater === true
+/** The next URL is of the later class. A row that was deferred is of the first, and what is not known may be. */
+export function isLaterNext({ claimed, isDrained, isFirstDrained }: Host): boolean {
+  return isFirstDrained && (claimed.length === 0 ? !isDrained : claimed[0]!.isLater === true)
 }
 
-/** The hand has nothing to start, or only what the host has refused: a few bad URLs in a row are no bad host. */
-export function needsClaim({ claimed, isDrained, refused }: Host): boolean {
-  return claimed.length === 0 || (!isDrained && refused !== undefined && claimed.every(({ sequence }) => refused.has(sequence)))
+/** The hand has nothing to start, or the store may have better: a few bad URLs in a row are no bad host, and later ones wait. */
+export function needsClaim({ claimed, isDrained, isFirstDrained, refused }: Host): boolean {
+  const [next] = claimed
+  if (next === undefined) return true
+  if (isDrained) return false
+  return (next.isLater === true && !isFirstDrained) || (refused !== undefined && claimed.every(({ sequence }) => refused.has(sequence)))
 }
 
 /** Puts URLs into the hand, before or behind the others of their class. */

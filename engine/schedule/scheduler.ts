@@ -293,7 +293,7 @@ export class Scheduler {
     const host = this.#bench.hosts.get(name)
     if (host === undefined) return this.#loader.load(name)
     host.isDrained = false
-    host.isLater = false
+    host.isFirstDrained = false
     this.#hands.dropLater(host)
     this.#settle(host)
   }

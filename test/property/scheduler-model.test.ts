@@ -8,7 +8,7 @@ import { expect, test } from 'vitest'
 import type { FailureCode } from '../../engine/core/errors.ts'
 import type { Random } from '../../engine/core/clock.ts'
 import type { QueuedUrl } from '../../engine/core/types.ts'
-import type { Host } from '../../engine/schedule/host.ts'
+import { restUntilMs, type Host } from '../../engine/schedule/host.ts'
 import { Scheduler, type Lease } from '../../engine/schedule/scheduler.ts'
 import { MemoryFrontier } from '../support/memory-frontier.ts'
 import { integer, pick, withSeeds } from '../support/random.ts'
@@ -48,6 +48,7 @@ class World {
   readonly endedHosts = new Set<string>()
   readonly outcomes = new Map<number, number>()
   starts = 0
+  laterStarts = 0
 
   constructor(random: Random, seed: number) {
     this.random = random
@@ -66,7 +67,7 @@ class World {
         ? new Promise((resolve) => { this.clock.after(integer(random, 50), () => resolve(this.unitOfHost(host))) })
         : this.unitOfHost(host),
     })
-    for (const name of names.slice(0, integer(random, names.length))) this.frontier.add(name, 1 + integer(random, 20))
+    for (const name of names.slice(0, integer(random, names.length))) this.frontier.add(name, 1 + integer(random, 20), random() < 0.3)
     this.scheduler.open(seed % 2 === 0)
   }
 
@@ -102,12 +103,32 @@ class World {
     this.underWay.add(sequence)
   }
 
+  /**
+   * A host in memory that could start a new URL now, as its rows and clocks say; of the first class, or of any. A try
+   * after the first that falls due while its host has only later URLs in hand is noticed at the host's next turn.
+   */
+  readyHost(isOfFirst: boolean): string | undefined {
+    return names.find((name) => {
+      const host = this.scheduler.host(name)
+      if (host === undefined || host.ended !== undefined || host.isGated || this.grown.includes(name)) return false
+      const [unit, nowMs] = [this.unitOfHost(name), this.clock.nowMs()]
+      if (this.unitHeldBy.has(unit) || (this.unitFreeAtMs.get(unit) ?? 0) > nowMs || host.unit.nextStartAtMs > nowMs || restUntilMs(host) > nowMs) return false
+      const together = this.inFlight.filter((lease) => lease.host === host).length
+      if (together >= (host.failures > 0 ? 1 : host.limiter.limit)) return false
+      return this.frontier.rowsOf(name).some(({ isLater, attempts, sequence }) => !(isOfFirst && isLater === true) && attempts === 0 && !this.underWay.has(sequence))
+    })
+  }
+
   dispatch(chanceOfGate: number): void {
     this.scheduler.refill()
     while (this.inFlight.length + this.gated.length < CONNECTIONS) {
       const candidate = this.scheduler.candidate()
-      if (candidate === undefined) return
+      if (candidate === undefined) {
+        expect(this.readyHost(false), 'nothing to start, though a host could').toBeUndefined()
+        return
+      }
       const { host, url } = candidate
+      if (url.isLater === true && host.ended === undefined) expect(this.readyHost(true), `a later URL of ${host.name} before one of the first class`).toBeUndefined()
       const roll = this.random()
       if (host.ended !== undefined) {
         this.scheduler.take(candidate)
@@ -140,6 +161,7 @@ class World {
     this.inFlight.push(lease)
     this.unsent.push(lease)
     this.starts += 1
+    if (url.isLater === true) this.laterStarts += 1
     const together = this.inFlight.filter((other) => other.host === host).length
     expect(together, `in flight at ${host.name}`).toBeLessThanOrEqual(isProbe ? 1 : host.limiter.limit)
     expect(host.limiter.inFlight).toBe(together)
@@ -240,7 +262,7 @@ class World {
   }
 
   grow(host: string, count: number): void {
-    this.frontier.add(host, count)
+    this.frontier.add(host, count, this.random() < 0.4)
     this.grown.push(host)
   }
 
@@ -280,8 +302,8 @@ class World {
   }
 }
 
-test('over random events no unit is hit too soon, no limit is passed, no URL is leased twice, and none is forgotten', async () => {
-  let starts = 0
+test('over random events no unit is hit too soon, no limit is passed, no URL is leased twice, none is forgotten, and later ones wait', async () => {
+  let [starts, laterStarts] = [0, 0]
   await withSeeds(120, async (random, seed) => {
     const world = new World(random, seed)
     for (let i = 0; i < 600; i++) {
@@ -290,6 +312,7 @@ test('over random events no unit is hit too soon, no limit is passed, no URL is 
     }
     await world.drain()
     starts += world.starts
+    laterStarts += world.laterStarts
     expect(world.frontier.pending).toBe(0)
     expect(world.scheduler.leasedCount).toBe(0)
     expect([...world.outcomes.values()].filter((count) => count !== 1)).toEqual([])
@@ -299,4 +322,5 @@ test('over random events no unit is hit too soon, no limit is passed, no URL is 
     expect(world.scheduler.hostsCount).toBe(0)
   })
   expect(starts, 'fetches in all').toBeGreaterThan(process.env['SEED'] === undefined ? 5_000 : 0)
+  expect(laterStarts, 'of the later class').toBeGreaterThan(process.env['SEED'] === undefined ? 500 : -1)
 })
