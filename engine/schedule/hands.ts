@@ -82,7 +82,8 @@ export class Hands {
   #waitMsUntil(rowMs: number): number {
     // No wait for another try is longer than the longest: the wall clock was set back since the row was written.
     this.#rowsAheadMs = Math.max(this.#rowsAheadMs, rowMs - limits.backoffMsMax - this.#clock.nowMs())
-    return Math.max(0, rowMs - this.rowsMs())
+    // In whole milliseconds, as rows are: a fraction less, and the row would not be due when the wait is over.
+    return Math.max(0, Math.ceil(rowMs - this.rowsMs()))
   }
 
   #release(host: Host, sequence: number): void {

@@ -1,6 +1,8 @@
 import { expect, it } from 'vitest'
 import { Crawler } from '../../engine/index.ts'
-import { openBed } from '../support/crawl.ts'
+import { openBed, readPages, type ServerRequest } from '../support/crawl.ts'
+import { integer, withSeeds } from '../support/random.ts'
+import { childrenOf, isAlive, sluice, until } from '../support/processes.ts'
 
 const DELAY_MS = 400
 
@@ -51,4 +53,35 @@ it('keeps the delay also to a server that closes connections without an answer, 
   } finally {
     await bed.close()
   }
+
+/** Much longer than a process takes to start: one that does not wait asks too soon. */
+const RESTART_DELAY_MS = 2_000
+
+const MODES = [
+  { politeness: 'host', unitOf: ({ host }: ServerRequest) => host },
+  { politeness: 'domain', unitOf: ({ host }: ServerRequest) => host.split('.').slice(-2).join('.') },
+  // Each host of the web has an address of its own where the system has them; else all share one.
+  { politeness: 'ip', unitOf: undefined },
+] as const
+
+it.concurrent.each(MODES)('keeps the delay of one $politeness across kills at any moment too, since a restart waits one delay before the first request', { timeout: 60_000 }, async ({ politeness, unitOf }) => {
+  await withSeeds(1, async (random) => {
+    const bed = await openBed({ hosts: 6, pagesPerHost: 30, sizeScale: 0.1 })
+    try {
+      for (let kills = 0, stored = 0; kills < 3; kills++) {
+        const crawl = sluice(['crawl', ...bed.web.seeds, ...bed.flags, '--delay', `${RESTART_DELAY_MS}ms`, '--politeness', politeness, '--progress', 'none'])
+        const wanted = stored + 1 + integer(random, 3)
+        await until(async () => (stored = (await readPages(bed.dir).catch(() => [])).length) >= wanted)
+        const children = childrenOf(crawl.pid)
+        for (const pid of [crawl.pid, ...children]) process.kill(pid, 'SIGKILL')
+        await until(() => children.every((pid) => !isAlive(pid)))
+      }
+      const addressOf = ({ host }: ServerRequest): string => bed.web.resolve.get(host)!
+      const gaps = gapsBy(await bed.requests(), unitOf ?? addressOf)
+      expect(gaps.length).toBeGreaterThan(2)
+      expect(gaps.filter((gap) => gap < 0.75 * RESTART_DELAY_MS)).toEqual([])
+    } finally {
+      await bed.close()
+    }
+  })
 })

@@ -184,10 +184,12 @@ describe('a host row', () => {
     expect(crawl.frontier.recordsWritten).toBe(0)
   })
 
-  test('tells at a stop what drifted of the hosts in memory, and says it once', () => {
+  test('tells at a stop what drifted of the hosts in memory, and not what is stored already', () => {
     const crawl = new Crawl({ a: 20, b: 1 })
     for (let i = 0; i < 8; i++) crawl.scheduler.release(crawl.start(), { ok: true })
     expect([...crawl.scheduler.unstored()].map(({ name, limit }) => [name, limit])).toEqual([['a', 5]])
+    crawl.scheduler.release(crawl.start(), { ok: false, code: 'http_429' })
+    expect([...crawl.scheduler.unstored()]).toEqual([])
   })
 
   test('is written when a failing host has recovered', () => {
