@@ -5,10 +5,12 @@
  *     end, defer, add, noteHost -> [ next batch ] -> store.commit -> known links filled, leases settled
  *
  * Invariant: what was given before `flush` is stored when it resolves. The queue is bounded by its callers, which ask
- * `isFull` before they take work that ends here. Main thread; waits for nothing but the store.
+ * `isFull` before they take work that ends here. A batch that finds no room on the disk is kept and written again, in
+ * place of those behind it. Main thread; waits for nothing but the store and the disk.
  */
 import type { AgainUrl, CommitBatch, CommitResult, DeferredUrl, EndedUrl, HostUpdate, Store } from '../storage/store.ts'
 import type { Clock } from './core/clock.ts'
+import { SluiceError } from './core/errors.ts'
 import { limits } from './core/limits.ts'
 import type { NewUrl, WarcPlace } from './core/types.ts'
 
@@ -45,6 +47,8 @@ export interface CommitLoopOptions {
   readonly onCommitted: (batch: CommitBatch, result: CommitResult) => void
   /** The store cannot be written; nothing more will be. */
   readonly onFailed: (error: unknown) => void
+  /** There is no room for the batch on the disk: it waits for `retry`. */
+  readonly onFull: () => void
 }
 
 export class CommitLoop {
@@ -55,6 +59,11 @@ export class CommitLoop {
   /** Since when the batch waited that is being committed. */
   #committingSinceMs: number | undefined
   #failure: unknown
+  /** Tries the batch again for which there was no room. */
+  #tryAgain: (() => void) | undefined
+  #isStuck = false
+  /** Nothing waits for room any more. */
+  #isLast = false
 
   constructor(options: CommitLoopOptions) {
     this.#is = options
@@ -118,6 +127,25 @@ export class CommitLoop {
     this.#schedule()
   }
 
+  /** A batch found no room on the disk, and is not stored yet. */
+  get isStuck(): boolean {
+    return this.#isStuck
+  }
+
+  /** There may be room on the disk again. */
+  retry(): void {
+    this.#tryAgain?.()
+    this.#tryAgain = undefined
+  }
+
+  /** As `flush`, but a full disk is a failure: `disk_full`. What is not stored then comes again. */
+  async flushLast(): Promise<void> {
+    this.#isLast = true
+    this.retry()
+    await this.flush()
+    this.#isLast = false
+  }
+
   /** Commits all that was given until now, and no more: a busy crawl gives something at every moment. */
   async flush(): Promise<void> {
     // The batch under way, and the one behind it.
@@ -151,13 +179,29 @@ export class CommitLoop {
     return this.#committing
   }
 
+  async #store(batch: CommitBatch): Promise<CommitResult> {
+    for (;;) {
+      try {
+        const result = await this.#is.store.commit(batch)
+        this.#isStuck = false
+        return result
+      } catch (error) {
+        if (!(error instanceof SluiceError) || error.code !== 'disk_full' || this.#isLast) throw error
+        this.#isStuck = true
+        const again = new Promise<void>((resolve) => { this.#tryAgain = resolve })
+        this.#is.onFull()
+        await again
+      }
+    }
+  }
+
   async #run(): Promise<void> {
     const batch = this.#batch
     this.#batch = newBatch()
     const stored = { ...batch, hosts: [...batch.hosts.values()] }
     this.#committingSinceMs = batch.sinceMs
     try {
-      const result = await this.#is.store.commit(stored)
+      const result = await this.#store(stored)
       this.#committing = undefined
       this.#committingSinceMs = undefined
       this.#is.onCommitted(stored, result)

@@ -48,7 +48,7 @@ export class CrawlLoop {
   }
 
   get blockedOn(): BlockedOn {
-    return this.#blockedOn
+    return this.#shortage ?? this.#blockedOn
   }
 
   get inFlight(): number {
@@ -159,7 +159,7 @@ export class CrawlLoop {
     if (inHand !== undefined) this.#giveBack(inHand.ended.url)
     await run.drained
     this.#run = undefined
-    await this.#parts.commits.flush()
+    await this.#parts.commits.flushLast()
     if (this.#failure !== undefined) throw run.error ?? this.#failure
     // While pages lie in slots workers may append, so that the next opening has to cut the WARC files.
     if (!this.#leavesSlots) await this.#parses.cutWarc()
@@ -262,11 +262,18 @@ export class CrawlLoop {
     const { commits, fetcher, options, pool } = this.#parts
     if (this.#isPaused) return 'paused'
     if (run.window?.isFull === true) return 'consumer'
+    if (this.#shortage !== undefined) return this.#shortage
     if (commits.isFull) return 'commit'
     if (pool.slotsFree === 0 || this.receivedCount > 0) return 'page_ring'
     if (fetcher.isShortOfBytes) return 'body_bytes'
     if (this.inFlight >= options.connections) return 'connections'
     return run.hasRoom ? 'nothing' : 'limit'
+  }
+
+  /** There is no room for what a fetch would have written. */
+  get #shortage(): 'disk' | 'store_full' | undefined {
+    const { commits, disk, pool } = this.#parts
+    return commits.isStuck || pool.isStuck ? 'disk' : disk.shortOf
   }
 
   /** Why there is no URL to start, although there would be room. */

@@ -9,6 +9,7 @@ import type { Clock } from './core/clock.ts'
 import type { CrawlOptions } from './core/options.ts'
 import type { PageRecord } from './core/types.ts'
 import type { Fetcher } from './fetch/fetcher.ts'
+import type { DiskSpace } from './flow/disk-space.ts'
 import type { NearDuplicates } from './near-duplicates.ts'
 import type { Recrawl } from './schedule/recrawl.ts'
 import type { Scheduler } from './schedule/scheduler.ts'
@@ -22,6 +23,7 @@ export interface CrawlParts {
   readonly robots: RobotsGate
   readonly pool: ParsePool
   readonly commits: CommitLoop
+  readonly disk: DiskSpace
   readonly recrawl: Recrawl
   /** Absent: pages have no SimHash. */
   readonly nearDuplicates: NearDuplicates | undefined

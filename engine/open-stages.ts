@@ -4,7 +4,7 @@
  * Invariant: what was opened is closed in the reverse order, by `close` or at once when a later one fails to open.
  * Main thread.
  */
-import { access } from 'node:fs/promises'
+import { access, statfs } from 'node:fs/promises'
 import { availableParallelism } from 'node:os'
 import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -30,6 +30,7 @@ import { Fetcher } from './fetch/fetcher.ts'
 import { createNameLookup, systemNameServices } from './fetch/name-lookup.ts'
 import { Resolver } from './fetch/resolver.ts'
 import { createTlsTrust } from './fetch/tls-context.ts'
+import { DiskSpace, type FreeSpace } from './flow/disk-space.ts'
 import { NearDuplicates } from './near-duplicates.ts'
 import { Recrawl } from './schedule/recrawl.ts'
 import { Scheduler } from './schedule/scheduler.ts'
@@ -85,7 +86,7 @@ async function openAll(given: CrawlOptionsGiven, on: StageEvents, closers: Close
   closers.push(() => lock.close())
   const known = KnownTable.create()
   const queries = QueryGrowth.create()
-  const store = await openStore(dir, { known, queries })
+  const store = await openStore(dir, { known, queries, durability: resolveCrawlOptions(given).durability })
   closers.push(() => store.close())
   const before = store.options()
   const options = resolveCrawlOptions(given, before)
@@ -115,17 +116,32 @@ async function openAll(given: CrawlOptionsGiven, on: StageEvents, closers: Close
     unitOf: unitsBy(options, resolver), note: (update) => commits.noteHost(update),
   })
   store.setLeases((host, sequence) => scheduler.isLeased(host, sequence))
-  const commits = new CommitLoop({ store, clock, onCommitted: on.onCommitted, onFailed: on.onFailed })
+  const onFull = (): void => {
+    disk.noteFull()
+    on.onWork()
+  }
+  const commits = new CommitLoop({ store, clock, onCommitted: on.onCommitted, onFailed: on.onFailed, onFull })
   // Of a store that cannot be written the run was told.
   closers.push(() => storeHosts(scheduler, commits).catch(() => {}))
   pool.onProgress = on.onWork
   pool.onWorkerLost = on.onWorkerLost
   pool.onDiskFailed = on.onFailed
+  pool.onDiskFull = onFull
+  const disk = new DiskSpace({
+    clock, look: () => freeSpaceOf(dir), storeBytes: () => store.stats().bytesUsed, storeBytesMax: options.maxStoreBytes,
+    onRoom: () => {
+      commits.retry()
+      pool.retry()
+      on.onWork()
+    },
+  })
+  closers.push(() => disk.stop())
+  await disk.start()
 
   await store.saveOptions(storedOptions(options))
   return {
     parts: {
-      store, scheduler, fetcher, robots, pool, commits, suspects, clock, options, events,
+      store, scheduler, fetcher, robots, pool, commits, disk, suspects, clock, options, events,
       recrawl: new Recrawl(options.recrawl, Math.random), nearDuplicates: wantsSimhash(options) ? new NearDuplicates() : undefined,
     },
     events, scopeTable, keyPolicy, isContinued: Object.keys(before).length > 0,
@@ -133,6 +149,11 @@ async function openAll(given: CrawlOptionsGiven, on: StageEvents, closers: Close
     onControl: (handler) => lock.onRequest(handler),
     close: () => closers.close(),
   }
+}
+
+async function freeSpaceOf(dir: string): Promise<FreeSpace> {
+  const { bavail, blocks, bsize } = await statfs(dir)
+  return { freeBytes: bavail * bsize, totalBytes: blocks * bsize }
 }
 
 interface PoolNeeds {
@@ -182,9 +203,9 @@ async function storeHosts(scheduler: Scheduler, commits: CommitLoop): Promise<vo
   for (const update of scheduler.unstored()) {
     commits.noteHost(update)
     noted += 1
-    if (noted % limits.hostsPerRefillMax === 0) await commits.flush()
+    if (noted % limits.hostsPerRefillMax === 0) await commits.flushLast()
   }
-  await commits.flush()
+  await commits.flushLast()
 }
 
 /** How a host's politeness unit is found. A name that has no address is a unit of its own: its fetch will say why. */

@@ -79,6 +79,8 @@ export class ParsePool {
   onWorkerLost: (lost: LostWorker) => void = () => {}
   /** Called when a WARC file could not be written. No more pages are parsed then. */
   onDiskFailed: (error: SluiceError) => void = () => {}
+  /** Called when there was no room for a WARC record: the page comes again, and no worker takes one before `retry`. */
+  onDiskFull: () => void = () => {}
 
   readonly #options: ParsePoolOptions
   readonly #arena: Arena
@@ -90,6 +92,7 @@ export class ParsePool {
   #workersLost = 0
   #deathsInARow = 0
   #isProgressDue = false
+  #isStuck = false
   #closing: Promise<void> | undefined
 
   private constructor(options: ParsePoolOptions) {
@@ -164,6 +167,16 @@ export class ParsePool {
     return pages
   }
 
+  /** Pages wait in their slots for room on the disk. */
+  get isStuck(): boolean {
+    return this.#isStuck
+  }
+
+  /** There may be room on the disk again. */
+  retry(): void {
+    if (this.#isStuck) this.#turns.resume()
+  }
+
   /** Takes back the pages that wait for a worker: answers their tickets, which are void now. */
   withdraw(): readonly number[] {
     const tickets = this.#slots.withdraw()
@@ -235,6 +248,8 @@ export class ParsePool {
     if (end.kind === 'returned') {
       if (end.result.kind === 'overflow') this.#slots.arrived(end.result.slot, end.result.frame)
       if (end.result.kind === 'disk_failed') return this.#diskFailed(end.result.message)
+      if (end.result.kind === 'disk_full') this.#diskFull(owner)
+      else if (!this.#turns.isPaused) this.#isStuck = false
     } else {
       const hadPage = this.#slots.takeBack(owner, end.code)
       this.#deathsInARow = hadPage ? 0 : this.#deathsInARow + 1
@@ -254,6 +269,13 @@ export class ParsePool {
   #diskFailed(message: string): void {
     this.#turns.stop()
     this.onDiskFailed(new SluiceError('disk_failed', message))
+  }
+
+  #diskFull(owner: number): void {
+    this.#isStuck = true
+    this.#turns.pause()
+    this.#slots.putBack(owner)
+    this.onDiskFull()
   }
 
   #exited(): void {

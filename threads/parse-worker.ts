@@ -2,7 +2,7 @@
  * One page: undo its coding, read it, collect its links, run the extractor, append it to the WARC file, write the
  * record. Runs in a parse worker and touches nothing shared itself: the bytes come as views of the slot, which it never
  * changes. Invariant: a page that cannot be read costs itself a failure code and never the worker; only a sink that
- * cannot write throws (`disk_failed`), since that is no fault of the page.
+ * cannot write throws (`disk_failed`, `disk_full`), since that is no fault of the page.
  */
 import type { FailureCode } from '../engine/core/errors.ts'
 import { limits } from '../engine/core/limits.ts'
@@ -34,7 +34,7 @@ export interface ParseTools {
   readonly simHasher?: SimHasher
   /** Takes the times of a profile. */
   readonly stages?: StageClock | undefined
-  /** Throws `disk_failed`. */
+  /** Throws `disk_failed` or `disk_full`. */
   readonly sink: PageSink | undefined
   nowMs(): number
 }

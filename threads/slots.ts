@@ -85,6 +85,11 @@ export class Slots {
     return theirs.length > 0
   }
 
+  /** The owner has ended its turn without finishing what it had in hand, for no fault of the page: it is published again. */
+  putBack(owner: number): void {
+    for (const one of this.ring.scan(slotState.taken)) if (one.owner === owner && this.ring.takeBack(one)) this.ring.publish(one.slot)
+  }
+
   /** No worker lives long enough to take anything: the page that waits longest is charged as if one had died of it. */
   chargeOldest(code: ParseFailure): void {
     const oldest = this.#oldestFilled()

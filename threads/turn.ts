@@ -20,8 +20,8 @@ export type TurnResult =
   | { readonly kind: 'over' }
   /** The result of the turn's last page, which is done. */
   | { readonly kind: 'overflow'; readonly slot: number; readonly frame: Uint8Array }
-  /** The page in hand is not done: its WARC record could not be written. */
-  | { readonly kind: 'disk_failed'; readonly message: string }
+  /** The page in hand is not done: its WARC record could not be written, or found no room. */
+  | { readonly kind: 'disk_failed' | 'disk_full'; readonly message: string }
 
 /** What a turn costs the main thread (about 50 microseconds) is spread over so long at least, though others wait. */
 const TURN_MS_MIN = 20
@@ -51,7 +51,7 @@ export async function takeTurn(arena: Arena, { owner, turnMs }: TurnTask, tools:
       tools.stages?.taken(page.meta.fetchedAtMs)
       result = await tools.parse(page)
     } catch (error) {
-      if (error instanceof SluiceError && error.code === 'disk_failed') return { kind: 'disk_failed', message: error.message }
+      if (error instanceof SluiceError && (error.code === 'disk_failed' || error.code === 'disk_full')) return { kind: error.code, message: error.message }
       throw error
     }
     const bytes = frameBytes(result)

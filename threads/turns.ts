@@ -51,6 +51,7 @@ export class Turns {
   readonly #owners = Array.from({ length: ownersMax - 1 }, (_, index) => index + 1)
   #serial = 0
   #isStopped = false
+  #isPaused = false
 
   constructor(parts: TurnsParts) {
     this.#parts = parts
@@ -66,7 +67,7 @@ export class Turns {
 
   /** Starts turns for the filled slots that no running turn is about to look for. */
   start(): void {
-    if (this.#isStopped || this.#turns.size >= this.#parts.threads) return
+    if (this.#isStopped || this.#isPaused || this.#turns.size >= this.#parts.threads) return
     const { filled, taken } = this.#parts.ring.counts()
     let wanted = Math.min(filled - Math.max(0, this.#turns.size - taken), this.#parts.threads - this.#turns.size)
     for (; wanted > 0; wanted -= 1) {
@@ -93,6 +94,20 @@ export class Turns {
   abortIdle(cause: ParseFailure): void {
     const busy = new Set(this.#parts.ring.scan(slotState.taken).map(({ owner }) => owner))
     for (const owner of this.#turns.keys()) if (!busy.has(owner)) this.abort(owner, cause)
+  }
+
+  get isPaused(): boolean {
+    return this.#isPaused
+  }
+
+  /** Starts no more until `resume`; those running go on. */
+  pause(): void {
+    this.#isPaused = true
+  }
+
+  resume(): void {
+    this.#isPaused = false
+    this.start()
   }
 
   /** Starts no more; those running go on. */

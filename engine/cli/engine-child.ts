@@ -53,7 +53,10 @@ function watchFailures(crawler: Crawler, log: Log): () => FailureCounts {
     seeds += 1
     if (seeds <= seedFailuresMax && Object.hasOwn(failureTable, code)) void tell({ type: 'seed_failed', url, code: code as FailureCode })
   })
-  crawler.on('pressure', (blockedOn) => log.debug({ blockedOn }, 'pressure'))
+  crawler.on('pressure', (blockedOn) => {
+    if (blockedOn === 'disk' || blockedOn === 'store_full') log.warn({ blockedOn, dir: crawler.options.dir }, 'paused until there is room')
+    else log.debug({ blockedOn }, 'pressure')
+  })
   return () => ({ byCode, seeds })
 }
 

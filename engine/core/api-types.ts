@@ -22,6 +22,10 @@ export type BlockedOn =
   | 'suspects'
   /** Every host with work waits for its delay, its limit, its rest or its robots.txt. */
   | 'politeness'
+  /** The disk is nearly full: less is free than what is under way may take; or a write found no room. */
+  | 'disk'
+  /** The store has reached `maxStoreBytes`. */
+  | 'store_full'
   | 'paused'
   /** There is no work. */
   | 'idle'

@@ -19,6 +19,7 @@ export const errorCodes = {
   no_crawl: 4,
   port_in_use: 1,
   disk_failed: 1,
+  disk_full: 1,
   crawler_closed: 1,
   already_running: 1,
   consumer_failed: 1,

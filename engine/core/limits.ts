@@ -122,6 +122,17 @@ export const limits = {
   // Store
   /** Page rows that a requeue looks at before others have their turn, and the most that it puts back in one commit. */
   requeueRowsPerTurnMax: 500,
+  /** Durability `interval`: what was committed is asked onto the disk so long afterwards. As Redis does with its log, `appendfsync everysec`. */
+  syncIntervalMs: 1_000,
+  /** How often the room on the disk is looked at, and a write tried again that found none. */
+  diskLookMs: 1_000,
+  /**
+   * With less room nothing more is fetched: bodies in slots and in flight may become WARC records (2 x 64 MB), two
+   * batches lines (2 x 16 MB) and pages of the store, which copies what it changes.
+   */
+  diskFreeBytesMin: 256 * MB,
+  /** Of a small file system this share, when it is less. */
+  diskFreeShareMin: 0.05,
   /** Of --max-store: from this share on links are refused, so that what is queued already can end. */
   storeLinksShareMax: 0.9,
   /** A row of the queue takes no further URL from this size on. */
@@ -174,4 +185,5 @@ invariant(limits.metaBytesMax > 2 * limits.urlBytesMax, 'a URL and its referrer 
 invariant(limits.slotsMin >= 2, 'one slot can be filled while another is parsed')
 invariant(limits.robotsAgeMsMin < limits.robotsAgeMsMax, 'a robots.txt lives for a while')
 invariant(limits.dnsTtlMsMin < limits.dnsTtlMsMax, 'a look-up lives for a while')
+invariant(limits.diskFreeBytesMin >= 2 * limits.bodyBytesInFlightMax + 4 * limits.commitBytesMax, 'what is under way fits on the disk')
 invariant(limits.stopDrainMs < limits.stopMsMax, 'a stop has time to commit what it drained')

@@ -60,7 +60,7 @@ export async function compactStore(dir: string, onStep: (step: CompactStep) => v
 }
 
 function openForReading(storeDir: string): Environment {
-  const environment = openEnvironment(storeDir, true, checkVersion)
+  const environment = openEnvironment(storeDir, { readOnly: true }, checkVersion)
   if (environment === undefined) throw new SluiceError('no_crawl', `${storeDir} holds no crawl`)
   return environment
 }

@@ -16,6 +16,7 @@
  */
 import * as fs from 'node:fs'
 import { SluiceError } from '../../engine/core/errors.ts'
+import { isNoRoom } from '../sinks/files.ts'
 
 const MAGIC = 0xbeefc0de
 const DATA_VERSION = 2
@@ -26,6 +27,8 @@ const LAST_PAGE_AT = 144
 const TRANSACTION_AT = 152
 const META_BYTES = 160
 const PAD_BYTES = 4 * 1024 * 1024
+/** More than the least piece that a file system may still have when it has none for a transaction. */
+const PROBE_BYTES = 1024 * 1024
 
 interface Meta {
   readonly pageSize: number
@@ -87,6 +90,21 @@ export class FilePad {
     } catch {
       // A file system that refuses the hole (a quota, a size limit) costs the margin and nothing else: the next write
       // tells whether there is room.
+    }
+  }
+
+  /**
+   * Whether the file system takes bytes behind the file: it is tried, with 1 MB that is given back. LMDB reports a write
+   * that was cut short, as the first one on a full disk is, by the same EIO as a broken disk. While nobody commits.
+   */
+  hasRoom(): boolean {
+    const { size } = fs.fstatSync(this.#fd)
+    try {
+      return fs.writeSync(this.#fd, Buffer.alloc(PROBE_BYTES), 0, PROBE_BYTES, size) === PROBE_BYTES
+    } catch (error) {
+      return !isNoRoom(error)
+    } finally {
+      fs.ftruncateSync(this.#fd, size)
     }
   }
 

@@ -1,7 +1,9 @@
 /**
  * The LMDB environment: the only file that imports lmdb. It opens the tables, reads, and writes one batch in one
  * transaction. Main thread; lmdb-js writes in a thread of its own, from memory that must not change until the promise
- * resolves. Invariant: after one failed write there is no other, so nothing is committed on top of a hole.
+ * resolves. Invariant: after a write or a sync that failed there is no other, so nothing is committed on top of a hole;
+ * a write that only found no room is undone as a whole, and may be tried again (tried on a full tmpfs: the environment
+ * stays usable).
  *
  * How a batch is written, measured on 2,300 writes (100 pages with 10 new links, one row a URL) into a store of 600,000
  * rows, with lmdb 3.5.6 on Node 20.20; microseconds a write, on the main thread / CPU in all threads:
@@ -19,14 +21,19 @@
  *   mapSize: 128 GiB         address space only, given once: growing the map counts its pages twice. 1 TiB does not fit
  *                            where a process has 39 bits of addresses (512 GiB, some ARM kernels). lmdb-js grows it.
  *   useWritemap: never       a full disk would be a SIGBUS.
+ *   noSync                   for a durability other than `commit`: a matter of the opening and not of the file.
  */
 import * as fs from 'node:fs'
+import * as os from 'node:os'
 import * as path from 'node:path'
 import { open, type Database, type RootDatabase } from 'lmdb'
 import { SluiceError, invariant } from '../../engine/core/errors.ts'
 import { FilePad, checkDataFile } from './data-file.ts'
 
 const MAP_BYTES = 128 * 1024 ** 3
+
+/** As lmdb-js tells them, MDB_MAP_FULL among them. */
+const noRoomCodes: readonly unknown[] = [os.constants.errno.ENOSPC, os.constants.errno.EDQUOT, os.constants.errno.EFBIG, -30_792]
 
 export const tableNames = ['meta', 'hosts', 'robots', 'ready', 'queue', 'seen', 'pages', 'due', 'domains', 'domainLinks', 'scope'] as const
 export type TableName = (typeof tableNames)[number]
@@ -99,6 +106,12 @@ export class Table {
 
 export type Tables = Readonly<Record<TableName, Table>>
 
+export interface OpenMode {
+  readonly readOnly: boolean
+  /** `write` does not wait for the disk; `sync` does. */
+  readonly noSync?: boolean
+}
+
 export class Environment {
   readonly tables: Tables
   readonly #root: RootDatabase<Uint8Array, Uint8Array>
@@ -120,7 +133,10 @@ export class Environment {
     return this.#failure
   }
 
-  /** Writes all or nothing; resolves when it is on the disk. Rejects with `disk_failed`, and from then on always. */
+  /**
+   * Writes all or nothing; resolves when it is on the disk, or with `noSync` when every process sees it. Rejects with
+   * `disk_full`, and may be called again, or with `disk_failed`, and from then on always.
+   */
   async write(writes: readonly Write[]): Promise<void> {
     invariant(this.#pad !== undefined, 'a store that was opened for reading is not written')
     if (this.#failure !== undefined) throw this.#failure
@@ -133,7 +149,7 @@ export class Environment {
         }
       })
     } catch (error) {
-      throw await this.fail(error)
+      throw await this.refusal(error)
     }
     this.#pad.keepAhead()
   }
@@ -162,12 +178,38 @@ export class Environment {
     await this.#root.backup(dir, true)
   }
 
-  /** Makes a failed write of any file of the store final. */
-  async fail(error: unknown): Promise<SluiceError> {
+  /** Brings to the disk what was written with `noSync`. Rejects with `disk_failed`, and then nothing is written any more. */
+  async sync(): Promise<void> {
+    if (this.#failure !== undefined) throw this.#failure
+    try {
+      await new Promise<void>((resolve, reject) => {
+        // Missing from the types of lmdb-js.
+        const { sync } = this.#root as unknown as { sync(callback: (error?: Error) => void): void }
+        sync((error) => (error === undefined ? resolve() : reject(error)))
+      })
+    } catch (error) {
+      throw this.fail(error)
+    }
+  }
+
+  /** What the failed write of a file of the store comes to: no room for now, or the end of all writing. */
+  async refusal(error: unknown): Promise<SluiceError> {
     // lmdb-js rejects a second promise with the reason; left alone it would end the process.
     const reason = await reasonOf((error as { commitError?: Promise<unknown> }).commitError) ?? error
+    if (reason instanceof SluiceError && reason.code === 'disk_full') return reason
+    if (!this.#isNoRoom(reason)) return this.fail(reason)
+    return new SluiceError('disk_full', `the store could not be written: there is no room for a commit (${(reason as Error).message})`, { cause: reason })
+  }
+
+  #isNoRoom(reason: unknown): boolean {
+    const code = (reason as { code?: unknown }).code
+    return noRoomCodes.includes(code) || (code === os.constants.errno.EIO && !this.#pad!.hasRoom())
+  }
+
+  /** Makes a failure final. */
+  fail(reason: unknown): SluiceError {
     const text = reason instanceof Error ? reason.message : String(reason)
-    this.#failure ??= new SluiceError('disk_failed', `the store could not be written: ${text}`, { cause: reason })
+    this.#failure ??= reason instanceof SluiceError ? reason : new SluiceError('disk_failed', `the store could not be written: ${text}`, { cause: reason })
     return this.#failure
   }
 
@@ -186,7 +228,7 @@ export function holdsData(dir: string): boolean {
  * Opens the environment in `dir`, made when it is missing. `accepts` sees the meta table before anything is written,
  * and may throw: so a store of an unknown version is left as it was. Undefined: there is none, and `readOnly` makes none.
  */
-export function openEnvironment(dir: string, readOnly: boolean, accepts: (meta: Table) => void): Environment | undefined {
+export function openEnvironment(dir: string, { readOnly, noSync = false }: OpenMode, accepts: (meta: Table) => void): Environment | undefined {
   const file = path.join(dir, 'data.mdb')
   let root: RootDatabase<Uint8Array, Uint8Array> | undefined
   try {
@@ -196,7 +238,7 @@ export function openEnvironment(dir: string, readOnly: boolean, accepts: (meta: 
     checkDataFile(file)
     root = open<Uint8Array, Uint8Array>({
       ...DATABASE, path: dir, noSubdir: false, mapSize: MAP_BYTES, maxDbs: tableNames.length + 1,
-      overlappingSync: false, eventTurnBatching: false, readOnly,
+      overlappingSync: false, eventTurnBatching: false, readOnly, noSync,
     })
     const existing = openTable(root, 'meta', false)
     if (existing !== undefined) accepts(new Table(existing))

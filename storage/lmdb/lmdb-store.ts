@@ -3,15 +3,17 @@
  * `<dir>`. Main thread. Invariant: what is in memory here (counters, sequence, committed lengths) is what the last
  * transaction holds, and changes only after it; everything else is read from the tables.
  *
- * Opening reads a handful of rows and a list of sink files, whatever the queue holds. Commits resolve when they are on
- * the disk, sink files included, so `flushed` has nothing to add but waiting for the one that is under way.
+ * Opening reads a handful of rows and a list of sink files, whatever the queue holds. With durability `commit` a commit
+ * resolves when it is on the disk, sink files included; with the others when a killed process cannot lose it.
  */
 import * as fs from 'node:fs'
 import * as path from 'node:path'
+import { systemClock, type Clock } from '../../engine/core/clock.ts'
 import { SluiceError, invariant } from '../../engine/core/errors.ts'
 import type { StoreStats } from '../../engine/core/api-types.ts'
 import { hostOfUrl } from '../../engine/core/fetch-url.ts'
 import { limits } from '../../engine/core/limits.ts'
+import type { Durability } from '../../engine/core/options.ts'
 import { warcFileName, type Counters, type PreviousFetch, type QueuedUrl, type UrlState } from '../../engine/core/types.ts'
 import { hostHashOf } from '../../engine/core/url-key.ts'
 import type { KnownTable } from '../known.ts'
@@ -23,7 +25,7 @@ import { countsDomains, noCaps, type LinkCaps, type ScopeMode } from './admissio
 import { hostRows, pageRows, queueRows } from './browse.ts'
 import { checkTables } from './check.ts'
 import { Arena, decodeCount, decodeJson, decodePageRow, decodeState, encodeJson, nameOfHostRow } from './codec.ts'
-import { writePlan, type CommitPlaces } from './commit.ts'
+import { syncCommitted, writeClean, writePlan, type CommitPlaces } from './commit.ts'
 import { removeUnfinishedCopy } from './compact.ts'
 import { Cursors } from './cursors.ts'
 import { DomainEdit } from './domains.ts'
@@ -34,6 +36,7 @@ import { Plan } from './plan.ts'
 import { claim, type ClaimOptions } from './queue.ts'
 import { decodeQueueRow } from './queue-row.ts'
 import { checkVersion, freshRows, metaKeys, readLengths, readState, stateRow, type StoredState } from './state.ts'
+import { Syncer } from './syncer.ts'
 
 export interface OpenOptions {
   /** Another hash of host names, for tests of colliding ones. 8 bytes. */
@@ -47,6 +50,9 @@ export interface OpenOptions {
   /** Changes something and goes, as commands do: whether the last crawl had stopped cleanly is still known afterwards. */
   readonly isVisit?: boolean
   readonly jsonlFileBytesMax?: number
+  /** Of this opening; a store may be opened with another each time. `commit` by default. */
+  readonly durability?: Durability
+  readonly clock?: Clock
 }
 
 /**
@@ -54,9 +60,9 @@ export interface OpenOptions {
  * `store_corrupt`. Whoever opens for writing holds the directory's lock (storage/control.ts).
  */
 export async function openStore(dir: string, options: OpenOptions = {}): Promise<LmdbStore> {
-  const readOnly = options.readOnly ?? false
+  const { durability = 'commit', readOnly = false } = options
   refuseStrangers(dir)
-  const environment = openEnvironment(path.join(dir, 'store'), readOnly, checkVersion)
+  const environment = openEnvironment(path.join(dir, 'store'), { readOnly, noSync: durability !== 'commit' }, checkVersion)
   if (environment === undefined) throw new SluiceError('no_crawl', `${dir} holds no crawl`)
   try {
     const { meta } = environment.tables
@@ -71,7 +77,10 @@ export async function openStore(dir: string, options: OpenOptions = {}): Promise
       removeUnfinishedCopy(path.join(dir, 'store'))
       await environment.write([stateRow({ ...state, clean: false })])
     }
-    return new LmdbStore({ dir, environment, jsonl: new JsonlSink(dir, lengths, options.jsonlFileBytesMax), lengths }, state, options)
+    const syncsCommits = durability === 'commit'
+    const jsonl = new JsonlSink(dir, lengths, { fileBytesMax: options.jsonlFileBytesMax, syncs: syncsCommits })
+    const syncer = new Syncer({ durability, clock: options.clock ?? systemClock, sync: (files) => syncCommitted(dir, environment, files) })
+    return new LmdbStore({ dir, environment, jsonl, lengths, syncer, syncsCommits }, state, options)
   } catch (error) {
     await environment.close()
     throw error
@@ -228,6 +237,7 @@ export class LmdbStore implements Store {
 
   async flushed(): Promise<void> {
     await this.#committing
+    await this.#places.syncer.flush()
     if (this.#places.environment.failure !== undefined) throw this.#places.environment.failure
   }
 
@@ -345,10 +355,11 @@ export class LmdbStore implements Store {
     await this.#committing?.catch(() => {
       // Whoever asked for that commit was told; closing goes on without the clean flag.
     })
-    const { environment, jsonl } = this.#places
+    const { environment, jsonl, syncer } = this.#places
+    syncer.stop()
     try {
       await jsonl.close()
-      if (!this.#readOnly && environment.failure === undefined) await environment.write([stateRow({ ...this.#state, clean: !(this.#isVisit && this.openedUnclean) })])
+      if (!this.#readOnly && environment.failure === undefined) await writeClean(this.#places, { ...this.#state, clean: !(this.#isVisit && this.openedUnclean) })
     } finally {
       await environment.close()
     }

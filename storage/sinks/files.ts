@@ -57,17 +57,40 @@ export function cutFile(file: string, length: number): void {
   if (fs.statSync(file).size > length) fs.truncateSync(file, length)
 }
 
-/** Brings the bytes of a file to the disk, whoever wrote them. */
+/**
+ * Brings the bytes of a file to the disk, whoever wrote them. Rejects with `disk_failed`, whatever the reason: after a
+ * failed sync the system forgets which bytes are not on the disk, so a second one that succeeds says nothing.
+ */
 export async function syncFile(file: string): Promise<void> {
-  const handle = await fs.promises.open(file, 'r+')
+  let handle: fs.promises.FileHandle | undefined
   try {
+    handle = await fs.promises.open(file, 'r+')
     await handle.datasync()
+  } catch (error) {
+    throw syncError(file, error)
   } finally {
-    await handle.close()
+    await handle?.close()
   }
 }
 
+/** A full disk, a quota that is used up, a limit on the size of files. */
+const noRoomCodes: readonly unknown[] = ['ENOSPC', 'EDQUOT', 'EFBIG']
+
+/** The write found no room, and may find some later. */
+export function isNoRoom(error: unknown): boolean {
+  return noRoomCodes.includes((error as { code?: unknown } | null)?.code)
+}
+
+/** Of a failed sync: `disk_failed`, see `syncFile`. */
+export function syncError(file: string, error: unknown): SluiceError {
+  return new SluiceError('disk_failed', `${file} could not be brought to the disk: ${textOf(error)}`, { cause: error })
+}
+
+/** Of a failed write: `disk_full` when it may be tried again, else `disk_failed`. */
 export function sinkError(file: string, error: unknown): SluiceError {
-  const text = error instanceof Error ? error.message : String(error)
-  return new SluiceError('disk_failed', `${file} could not be written: ${text}`, { cause: error })
+  return new SluiceError(isNoRoom(error) ? 'disk_full' : 'disk_failed', `${file} could not be written: ${textOf(error)}`, { cause: error })
+}
+
+function textOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
 }

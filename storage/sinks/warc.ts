@@ -6,7 +6,7 @@
  *   warc/sluice-000007.warc.gz:  [warcinfo][response][revisit]...     each [ ] a gzip member of its own
  *
  * Invariant: a record's place is answered after its last byte was written, and a write always begins at the end of the
- * last whole record: half a record that an error left behind is written over.
+ * last whole record: half a record that an error left behind is cut.
  *
  * The payload is what the server sent with the transfer coding removed and the content coding kept. So Transfer-Encoding
  * is renamed to X-Crawler-Transfer-Encoding, as Common Crawl does, or readers would look for chunks; and the
@@ -53,7 +53,7 @@ export class WarcWriter implements PageSink {
     this.#options = options
   }
 
-  /** Throws `disk_failed`; the next call tries again at the same place. */
+  /** Throws `disk_full` or `disk_failed`; the next call tries again at the same place. */
   append(page: WarcPage): WarcPlace {
     if (this.#open !== undefined && this.#open.length >= (this.#options.fileBytesMax ?? limits.warcFileBytesMax)) this.reopen()
     try {
@@ -78,7 +78,6 @@ export class WarcWriter implements PageSink {
     this.reopen()
   }
 
-  /** A file that could not be begun is left without a row, so the next opening deletes it. */
   #begin(atMs: number): OpenFile {
     const file = this.#options.nextFile()
     const name = path.join(this.#options.dir, warcFileName(file))
@@ -88,14 +87,21 @@ export class WarcWriter implements PageSink {
       this.#write(open, infoMember(path.basename(name), atMs, this.#options.info))
     } catch (error) {
       fs.closeSync(open.fd)
+      fs.rmSync(name)
       throw error
     }
     return open
   }
 
   #write(open: OpenFile, member: Uint8Array): void {
-    for (let written = 0; written < member.length;) {
-      written += fs.writeSync(open.fd, member, written, member.length - written, open.length + written)
+    try {
+      for (let written = 0; written < member.length;) {
+        written += fs.writeSync(open.fd, member, written, member.length - written, open.length + written)
+      }
+    } catch (error) {
+      // Half a record takes room that somebody needs, and a shorter one would not cover it.
+      fs.ftruncateSync(open.fd, open.length)
+      throw error
     }
     open.length += member.length
   }

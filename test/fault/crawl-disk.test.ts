@@ -1,38 +1,115 @@
-import { spawnSync } from 'node:child_process'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { execFileSync, spawnSync } from 'node:child_process'
+import * as fs from 'node:fs'
+import * as os from 'node:os'
+import * as path from 'node:path'
+import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { Crawler, type CrawlOptionsGiven } from '../../engine/index.ts'
 import { notOnce, openBed, readPages, readWarcs, type CrawlBed } from '../support/crawl.ts'
-import { cliPath, sluice } from '../support/processes.ts'
+import { cliPath, run, sluice, until } from '../support/processes.ts'
 
-describe('a crawl whose disk is full', () => {
-  let bed: CrawlBed
+let bed: CrawlBed
 
-  beforeEach(async () => {
-    bed = await openBed({ hosts: 4, pagesPerHost: 50, sizeScale: 0.3 })
-  })
-  afterEach(() => bed.close())
+beforeEach(async () => {
+  bed = await openBed({ hosts: 4, pagesPerHost: 50, sizeScale: 0.3 })
+})
+afterEach(() => bed.close())
 
-  /** Crawls with no file larger than so many kilobytes: the write beyond fails with EFBIG, as on a full disk. */
-  function crawl(kilobytes: number | 'unlimited'): { readonly status: number | null; readonly stdout: string; readonly stderr: string } {
-    const args = [cliPath, 'crawl', ...bed.web.seeds, ...bed.flags, '--format', 'jsonl,warc', '--progress', 'none']
-    return spawnSync('bash', ['-c', `ulimit -f ${kilobytes}; exec "$0" "$@"`, process.execPath, ...args], { encoding: 'utf8', timeout: 50_000 })
-  }
+/** Each page of the web stands once in the JSONL files, and once in the WARC files if there are any. */
+async function expectWhole(dir: string, hasWarcs = true): Promise<void> {
+  const records = await readPages(dir)
+  expect(notOnce(records.map(({ url }) => url))).toEqual([])
+  const answered = records.filter(({ outcome }) => outcome === 'ok').map(({ url }) => url)
+  expect(answered).toHaveLength(bed.web.pages)
+  if (hasWarcs) expect((await readWarcs(dir)).map(({ url }) => url).sort()).toEqual(answered.sort())
+}
 
-  it('has a summary with the sums of what is stored', async () => {
-    const { stdout } = crawl(1_000)
-    const [pages] = /(?<=^failed: )\d+/m.exec(stdout)!
-    expect(Number(pages)).toBeGreaterThan(0)
+/** Arguments of a crawl behind a shell that lets no file grow beyond so many kilobytes: EFBIG, as on a full disk. */
+function limited(kilobytes: number | 'unlimited', format: string): readonly string[] {
+  const args = [cliPath, 'crawl', ...bed.web.seeds, ...bed.flags, '--format', format, '--progress', 'json']
+  return ['-e', `
+    const { spawn } = require('node:child_process')
+    const child = spawn('bash', ['-c', 'ulimit -f ${kilobytes}; exec "$0" "$@"', process.execPath, ...${JSON.stringify(args)}], { stdio: 'inherit' })
+    process.on('SIGTERM', () => child.kill('SIGTERM'))
+    child.on('exit', (code) => process.exit(code ?? 99))`]
+}
+
+describe('a crawl whose files cannot grow', () => {
+  it.each([
+    { format: 'jsonl', kilobytes: 200, code: 1, what: 'its commits are not stored, says so when it is stopped' },
+    { format: 'jsonl,warc', kilobytes: 1_000, code: 3, what: 'its WARC records find no room, is stopped like any other, since all that is done is stored' },
+  ] as const)('pauses while $what, and goes on where there is room', async ({ format, kilobytes, code }) => {
+    const paused = run(limited(kilobytes, format))
+    await paused.saw(/paused until there is room/)
+    await paused.saw(/"blockedOn":"disk"/)
+    paused.process.kill('SIGTERM')
+    expect(await paused.ended).toMatchObject({ code })
+    expect(/^sluice: disk_full: .+\n$/m.test(paused.output.stderr)).toBe(code === 1)
+    const summary = JSON.parse(paused.output.stdout.trim().split('\n').at(-1)!) as { event: string; pages: number }
     const status = sluice(['status', '--dir', bed.dir, '--json'])
     await status.ended
-    expect((JSON.parse(status.output.stdout) as { pages: number }).pages).toBe(Number(pages))
-  })
-
-  it('ends with its code while pages lie in slots that nobody will parse, and goes on where there is room', async () => {
-    expect(crawl(1_000)).toMatchObject({ status: 1, stderr: expect.stringMatching(/^sluice: disk_failed: .+\n$/) as unknown })
-    expect(crawl('unlimited')).toMatchObject({ status: 0, stderr: '' })
-    const records = await readPages(bed.dir)
-    expect(notOnce(records.map(({ url }) => url))).toEqual([])
-    const answered = records.filter(({ outcome }) => outcome === 'ok').map(({ url }) => url)
-    expect(answered).toHaveLength(bed.web.pages)
-    expect((await readWarcs(bed.dir)).map(({ url }) => url).sort()).toEqual(answered.sort())
+    expect(summary).toMatchObject({ event: 'summary', state: code === 1 ? 'failed' : 'stopped', pages: (JSON.parse(status.output.stdout) as { pages: number }).pages })
+    const rest = run(limited('unlimited', format))
+    expect(await rest.ended).toMatchObject({ code: 0 })
+    await expectWhole(bed.dir, format !== 'jsonl')
   })
 })
+
+/** A small file system of its own; undefined where none can be mounted. */
+function mountTmpfs(megabytes: number): string | undefined {
+  const dir = fs.mkdtempSync(path.join(os.tmpdir(), 'sluice-tmpfs-'))
+  if (spawnSync('mount', ['-t', 'tmpfs', '-o', `size=${megabytes}m`, 'tmpfs', dir]).status === 0) return dir
+  fs.rmdirSync(dir)
+  return undefined
+}
+
+const small = mountTmpfs(48)
+afterAll(() => {
+  if (small === undefined) return
+  execFileSync('umount', ['-l', small])
+  fs.rmdirSync(small)
+})
+
+describe.skipIf(small === undefined)('a crawl on a disk that fills up (skipped where tmpfs cannot be mounted)', () => {
+  const ballast = path.join(small ?? '', 'ballast')
+
+  afterEach(() => fs.rmSync(ballast, { force: true }))
+
+  /** Leaves so many bytes free. */
+  function fill(leftBytes: number): void {
+    const { bavail, bsize } = fs.statfsSync(small!)
+    try {
+      fs.appendFileSync(ballast, Buffer.alloc(Math.max(0, bavail * bsize - leftBytes)))
+    } catch {
+      // The crawl was faster with the last bytes.
+    }
+  }
+
+  async function crawl(options: CrawlOptionsGiven, leftBytes: number): Promise<void> {
+    const dir = path.join(small!, 'crawl')
+    fs.rmSync(dir, { recursive: true, force: true })
+    const crawler = await Crawler.open({ ...bed.options, dir, format: ['jsonl', 'warc'], ...options })
+    await crawler.add(bed.web.seeds)
+    const running = crawler.start()
+    await until(() => crawler.stats().pages > 10)
+    fill(leftBytes)
+    await until(() => {
+      const { blockedOn, inFlight } = crawler.stats()
+      return blockedOn === 'disk' && inFlight === 0
+    })
+    const { pages } = crawler.stats()
+    expect(pages).toBeLessThan(bed.web.pages)
+    fs.rmSync(ballast)
+    expect(await running).toMatchObject({ state: 'complete', pages: bed.web.pages })
+    await crawler.close()
+    await expectWhole(dir)
+  }
+
+  it('pauses when nothing is left, tries again what found no room, and goes on when there is some', async () => {
+    await crawl({}, 0)
+  })
+
+  it('pauses before anything fails when less is left than it may need', async () => {
+    await crawl({ durability: 'interval' }, 1024 ** 2 * 2)
+  })
+})
+

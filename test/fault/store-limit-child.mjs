@@ -1,5 +1,7 @@
-// Commits under a limit on the size of files (ulimit -f), until one fails, and tells what happened then. Arguments:
-// the directory, and how many bytes each record line has. Runs the compiled store.
+// Commits under a limit on the size of files (ulimit -S -f), until one finds no room, tries the same batch twice more, the
+// second time without the limit where the system has prlimit, and tells what happened. Arguments: the directory, and how
+// many bytes each record line has. Runs the compiled store.
+import { execFileSync } from 'node:child_process'
 import { fingerprintOf } from '../../dist/engine/core/url-key.js'
 import { noLinks } from '../../dist/engine/core/types.js'
 import { openStore } from '../../dist/storage/lmdb/lmdb-store.js'
@@ -29,11 +31,20 @@ function added(round) {
   })
 }
 
+let last
+let counters
+
+function commit(parts) {
+  last = { ...batch, ...parts }
+  counters = store.counters()
+  return store.commit(last)
+}
+
 async function commitRound(round) {
-  await store.commit({ ...batch, added: added(round) })
+  await commit({ added: added(round) })
   const { urls } = store.claim('h1.test', { limit: 3, nowMs: 0, leased: new Set() })
   const line = Buffer.alloc(Number(lineBytes), 'x')
-  await store.commit({ ...batch, ended: urls.map((url) => ({ url, outcome: 'ok', atMs: 0, links: noLinks, line, wireBytes: 0, bodyBytes: 0 })) })
+  await commit({ ended: urls.map((url) => ({ url, outcome: 'ok', atMs: 0, links: noLinks, line, wireBytes: 0, bodyBytes: 0 })) })
 }
 
 let commits = 0
@@ -42,10 +53,17 @@ while (failed === 'ok' && commits < 1_000) {
   failed = await codeOf(commitRound(commits))
   if (failed === 'ok') commits += 1
 }
-const counters = store.counters()
-const after = await codeOf(store.commit(batch))
+const again = await codeOf(store.commit(last))
+const isUnchanged = JSON.stringify(store.counters()) === JSON.stringify(counters)
 const flushed = await codeOf(store.flushed())
-const options = await codeOf(store.saveOptions({}))
+let withRoom
+try {
+  execFileSync('prlimit', ['--pid', String(process.pid), '--fsize=unlimited'])
+  withRoom = await codeOf(store.commit(last))
+} catch {
+  // There is no prlimit here.
+}
+counters = store.counters()
 const closed = await codeOf(store.close())
 await new Promise((resolve) => setImmediate(resolve))
-process.stdout.write(JSON.stringify({ commits, failed, after, flushed, options, closed, unhandled, counters }))
+process.stdout.write(JSON.stringify({ commits, failed, again, isUnchanged, flushed, withRoom, closed, unhandled, counters }))

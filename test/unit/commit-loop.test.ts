@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { CommitLoop } from '../../engine/commit-loop.ts'
+import { SluiceError } from '../../engine/core/errors.ts'
 import { limits } from '../../engine/core/limits.ts'
 import { noLinks, type NewUrl, type QueuedUrl } from '../../engine/core/types.ts'
 import type { CommitBatch, CommitResult, DeferredUrl, EndedUrl } from '../../storage/store.ts'
@@ -13,6 +14,7 @@ function setUp() {
   const commits: Commit[] = []
   const committed: CommitBatch[] = []
   const failures: unknown[] = []
+  const fullCount = { times: 0 }
   const loop = new CommitLoop({
     clock,
     store: {
@@ -25,8 +27,9 @@ function setUp() {
     },
     onCommitted: (batch) => committed.push(batch),
     onFailed: (error) => failures.push(error),
+    onFull: () => { fullCount.times += 1 },
   })
-  return { clock, commits, committed, failures, loop }
+  return { clock, commits, committed, failures, fullCount, loop }
 }
 
 function queued(sequence: number): QueuedUrl {
@@ -264,4 +267,35 @@ test('over random work and latencies one commit runs at a time, each outcome is 
     expect(all.sort((a, b) => a - b)).toEqual(Array.from({ length: given }, (_, i) => i))
     expect(clock.timersCount).toBe(0)
   })
+})
+
+test('a batch that finds no room is written again as it was, before what came meanwhile', async () => {
+  const { commits, committed, failures, fullCount, loop } = setUp()
+  const answers = loop.add([added(true)], [])
+  loop.end(ended(1))
+  for (let times = 1; times <= 3; times += 1) {
+    commits.at(-1)!.fail(new SluiceError('disk_full', 'no room'))
+    await turn()
+    expect([loop.isStuck, loop.isIdle, fullCount.times, commits.length]).toEqual([true, false, times, times])
+    loop.end(ended(1 + times))
+    loop.retry()
+    await turn()
+    expect([loop.isStuck, commits.length, commits.at(-1)!.batch === commits[0]!.batch]).toEqual([true, times + 1, true])
+  }
+  commits.at(-1)!.finish()
+  expect(await answers).toEqual([true])
+  expect([loop.isStuck, loop.queued, committed, failures]).toEqual([false, 4, [commits[0]!.batch], []])
+})
+
+test('a last flush tries once more, and then a full disk is a failure that everybody is told', async () => {
+  const { commits, failures, loop } = setUp()
+  const added_ = loop.add([added(true)], []).catch((error: unknown) => error)
+  const error = new SluiceError('disk_full', 'no room')
+  commits[0]!.fail(error)
+  await turn()
+  const last = loop.flushLast().catch((failure: unknown) => failure)
+  await turn()
+  expect(commits.length).toBe(2)
+  commits[1]!.fail(error)
+  expect([await last, await added_, failures]).toEqual([error, error, [error]])
 })

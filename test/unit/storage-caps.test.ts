@@ -161,7 +161,7 @@ describe('caps at commit', () => {
     await add('http://a.test/0')
     await store.commit(emptyBatch({ ended: [ended(claim('a.test')[0]!, { refused: { scope: 4, depth: 2 } })] }))
     await store.close()
-    const environment = openEnvironment(path.join(dir, 'store'), false, () => {})!
+    const environment = openEnvironment(path.join(dir, 'store'), { readOnly: false }, () => {})!
     const { meta } = environment.tables
     const state = decodeJson(meta.get(metaKeys.state)!) as { counters: { refused: Record<string, number> } }
     const refused = { scope: 4, depth: 2 }
