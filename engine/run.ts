@@ -5,7 +5,7 @@
  * limit is never exceeded, whatever the URLs turn out to be.
  */
 import { setMaxListeners } from 'node:events'
-import { SluiceError } from './core/errors.ts'
+import { sluiceErrorOf, type SluiceError } from './core/errors.ts'
 import type { RunLimits } from './core/options.ts'
 import type { AckWindow } from './flow/ack-window.ts'
 
@@ -64,7 +64,7 @@ export class Run<T> {
   end(reason: EndReason, error?: unknown): void {
     if (this.#reason !== undefined) return
     this.#reason = reason
-    if (error !== undefined) this.error = error instanceof SluiceError ? error : new SluiceError('internal', String(error), { cause: error })
+    if (error !== undefined) this.error = sluiceErrorOf(error)
     if (reason === 'stopped' || reason === 'failed') this.abort()
   }
 

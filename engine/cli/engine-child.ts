@@ -4,7 +4,7 @@
  */
 import { Crawler } from '../crawler.ts'
 import type { Stats, Summary } from '../core/api-types.ts'
-import { failureTable, SluiceError, type FailureCode } from '../core/errors.ts'
+import { failureTable, sluiceErrorOf, type FailureCode } from '../core/errors.ts'
 import { limits as bounds } from '../core/limits.ts'
 import { resolveRunLimits, type RunLimits } from '../core/options.ts'
 import type { PageRecord } from '../core/types.ts'
@@ -32,7 +32,7 @@ function tell(message: ToParent): Promise<void> {
 }
 
 async function fail(error: unknown): Promise<never> {
-  const known = error instanceof SluiceError ? error : new SluiceError('internal', error instanceof Error ? error.message : String(error))
+  const known = sluiceErrorOf(error)
   const stack = error instanceof Error ? error.stack : undefined
   // The summary of a run that failed is made of the last of these.
   if (snapshot !== undefined) await tell(snapshot())

@@ -32,7 +32,7 @@ export class PageRate {
 /** What holds a crawl back, in words. */
 export const blockedOnText: Readonly<Record<Stats['blockedOn'], string>> = {
   nothing: 'nothing', consumer: 'the consumer', commit: 'the store', page_ring: 'the parse workers', body_bytes: 'bytes in flight',
-  connections: 'connections', limit: 'a limit of the run', suspects: 'pages read alone', politeness: 'politeness', disk: 'the disk, which is full', store_full: '--max-store', paused: 'pause', idle: 'no work',
+  connections: 'connections', limit: 'a limit of the run', suspects: 'pages read alone', politeness: 'politeness', disk: 'room on the disk', store_full: '--max-store', paused: 'pause', idle: 'no work',
 }
 
 /** The live block, each line shorter than `columns`. */

@@ -45,6 +45,25 @@ export class SluiceError extends Error {
   }
 }
 
+/** The error as Sluice throws it: `store_corrupt` for what LMDB says when it reads a damaged file, `internal` for the unforeseen. */
+export function sluiceErrorOf(error: unknown): SluiceError {
+  if (error instanceof SluiceError) return error
+  const text = error instanceof Error ? error.message : String(error)
+  if (/^MDB_(?:CORRUPTED|PAGE_NOTFOUND|BAD_TXN|INVALID|CURSOR_FULL|PANIC)\b/.test(text)) {
+    return new SluiceError('store_corrupt', `the store is damaged: ${text}`, { cause: error })
+  }
+  return new SluiceError('internal', String(error), { cause: error })
+}
+
+/** Reads a store that may be damaged: what LMDB throws becomes `store_corrupt`. */
+export function orDamage<T>(read: () => T): T {
+  try {
+    return read()
+  } catch (error) {
+    throw sluiceErrorOf(error)
+  }
+}
+
 /** A broken invariant is a programmer's error: it is thrown at once and never handled. */
 export function invariant(holds: boolean, what: string): asserts holds {
   if (!holds) throw new SluiceError('internal', `broken invariant: ${what}`)

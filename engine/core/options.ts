@@ -33,7 +33,12 @@ export type Scope = 'host' | 'domain' | 'any'
 export type Politeness = 'host' | 'domain' | 'ip'
 export type Format = 'jsonl' | 'warc'
 export type NearDuplicatePolicy = 'count' | 'skip'
-/** When what is stored reaches the disk: with each commit, at an interval, or when the system likes. */
+/**
+ * When what is stored reaches the disk: with each commit, once a second, or when the system likes; a clean close syncs in
+ * each. It is a matter of one opening. A page is acknowledged when its commit is stored: with `commit` that means that it
+ * is on the disk, with the others that no death of the process can lose it. Between two syncs the system writes LMDB's
+ * pages in any order, so that a loss of power may leave more than a lost tail: a store that cannot be opened.
+ */
 export type Durability = 'commit' | 'interval' | 'system'
 export interface Concurrency { readonly start: number; readonly floor: number; readonly ceiling: number }
 
@@ -66,7 +71,7 @@ export const crawlOptions = {
   extract: option<string | undefined>({ type: 'string', default: undefined, flag: '--extract', stored: true, help: 'module whose default export makes a record of each page, run in the parse workers' }),
   simhash: option<boolean>({ type: 'boolean', default: false, flag: '--simhash', stored: true, help: 'give each page record the SimHash of its text (64 bits), and find near-duplicates' }),
   nearDuplicates: option<NearDuplicatePolicy>({ type: 'choice', choices: ['count', 'skip'], default: 'count', flag: '--near-duplicates', stored: true, help: 'pages with nearly the text of one stored before in this process: count them, or skip their links too; skip turns --simhash on' }),
-  durability: option<Durability>({ type: 'choice', choices: ['commit', 'interval', 'system'], default: 'commit', flag: '--durability', stored: false, help: 'what a loss of power may cost: nothing that was stored (each commit waits for the disk), the last second and perhaps the store (interval), or more (system)' }),
+  durability: option<Durability>({ type: 'choice', choices: ['commit', 'interval', 'system'], default: 'commit', flag: '--durability', stored: false, help: 'when what is stored reaches the disk: with each commit; once a second (interval); or when the system likes (system). A killed process loses nothing in any of them; a loss of power loses nothing with commit, and with the others the last second or more, and may leave a store that cannot be opened' }),
   tailMs: option<number>({ type: 'tail', min: 0, default: 600_000, flag: '--tail', stored: false, help: 'when all that is left is waiting: wait for it, park what waits longer than this (park: at once), and end' }),
   recrawl: option<string | RecrawlFunction>({ type: 'recrawl', default: 'never', flag: '--recrawl', stored: true, help: 'when a URL is fetched again: never, fixed:DURATION, adaptive:FLOOR:CEILING (sooner when it was found changed, later when not) or lastmod (when whoever adds it says that it was modified since)' }),
   allowAddress: option<readonly string[]>({ type: 'cidrs', default: [], flag: '--allow-address', stored: true, help: 'connect to these addresses although they are private or local, as CIDR; repeatable' }),

@@ -95,7 +95,7 @@ export async function syncCommitted(dir: string, environment: Environment, names
   try {
     await syncFiles(dir, names)
   } catch (error) {
-    throw environment.fail(error)
+    throw await environment.refusal(error)
   }
   await environment.sync()
 }

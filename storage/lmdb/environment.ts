@@ -234,7 +234,7 @@ export function openEnvironment(dir: string, { readOnly, noSync = false }: OpenM
   try {
     if (readOnly && !holdsData(dir)) return undefined
     fs.mkdirSync(dir, { recursive: true })
-    fs.accessSync(dir, fs.constants.R_OK | fs.constants.W_OK | fs.constants.X_OK)
+    checkAccess(dir, readOnly)
     checkDataFile(file)
     root = open<Uint8Array, Uint8Array>({
       ...DATABASE, path: dir, noSubdir: false, mapSize: MAP_BYTES, maxDbs: tableNames.length + 1,
@@ -248,6 +248,16 @@ export function openEnvironment(dir: string, { readOnly, noSync = false }: OpenM
   } catch (error) {
     void root?.close()
     throw error instanceof SluiceError ? error : openingError(dir, error)
+  }
+}
+
+/** Of a file that it may not open, lmdb-js dies by SIGSEGV (tried with 3.5.6). A reader needs the locks too. */
+function checkAccess(dir: string, readOnly: boolean): void {
+  const { R_OK, W_OK, X_OK } = fs.constants
+  fs.accessSync(dir, readOnly ? R_OK | X_OK : R_OK | W_OK | X_OK)
+  for (const [name, mode] of [['data.mdb', readOnly ? R_OK : R_OK | W_OK], ['lock.mdb', R_OK | W_OK]] as const) {
+    const file = path.join(dir, name)
+    if (fs.existsSync(file)) fs.accessSync(file, mode)
   }
 }
 

@@ -9,7 +9,7 @@
 import * as fs from 'node:fs'
 import * as path from 'node:path'
 import { systemClock, type Clock } from '../../engine/core/clock.ts'
-import { SluiceError, invariant } from '../../engine/core/errors.ts'
+import { SluiceError, invariant, orDamage } from '../../engine/core/errors.ts'
 import type { StoreStats } from '../../engine/core/api-types.ts'
 import { hostOfUrl } from '../../engine/core/fetch-url.ts'
 import { limits } from '../../engine/core/limits.ts'
@@ -308,7 +308,7 @@ export class LmdbStore implements Store {
 
   /** Reads every row, corrects the counters that do not agree with them, and reports the rest. */
   async check(): Promise<CheckReport> {
-    const { counters, writes, ...report } = checkTables({ tables: this.#tables, counters: this.counters(), hashOf: this.#hashOf, domainOf: this.#scope.domainOf })
+    const { counters, writes, ...report } = orDamage(() => checkTables({ tables: this.#tables, counters: this.counters(), hashOf: this.#hashOf, domainOf: this.#scope.domainOf }))
     if (!this.#readOnly && report.mended.length > 0) {
       this.#state = { ...this.#state, counters }
       await this.#places.environment.write([...writes, stateRow(this.#state)])

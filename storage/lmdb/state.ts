@@ -37,7 +37,9 @@ export const SINK_PREFIX = 'sink:'
 export function checkVersion(meta: Table): void {
   const row = meta.get(metaKeys.layout)
   if (row === undefined || decodeCount(row) === LAYOUT_VERSION) return
-  throw new SluiceError('store_version', `the store has layout version ${decodeCount(row)}, this program knows version ${LAYOUT_VERSION}`)
+  const version = decodeCount(row)
+  const maker = version < LAYOUT_VERSION ? 'an older version of Sluice, which can still go on with it' : 'a newer version of Sluice'
+  throw new SluiceError('store_version', `the store was made by ${maker}: it has layout ${version}, and this version knows layout ${LAYOUT_VERSION}`)
 }
 
 export function readState(meta: Table): StoredState {

@@ -1,20 +1,26 @@
 /**
  * When what was committed reaches the disk, unless each commit waits for it. Main thread; the syncs themselves run in
  * threads of lmdb-js and of Node. Invariant: the sink files that a transaction names are synced before the store, so
- * that a store that reached the disk never names bytes that did not.
+ * that a synced store never names bytes that are not on the disk.
  *
  *   commit     nothing to do here
  *   interval   one sync at a time, begun `syncIntervalMs` after the first commit that it covers
  *   system     never, but for `flush` at a clean close
+ *
+ * Without a sync in each commit LMDB is not safe from a loss of power: its pages reach the disk in any order. lmdb-js has
+ * a mode that is (overlappingSync, which keeps the last synced root), but it syncs after every commit, and refuses to be
+ * asked otherwise. Measured with commits of 50 pages and 50 links, three runs of each in turn on a busy 2-core machine:
+ * `interval` takes 0.6 to 0.9 and `system` 0.6 to 0.7 of the CPU of `commit`, and a half and a third of its time.
  */
 import type { Clock } from '../../engine/core/clock.ts'
+import { SluiceError } from '../../engine/core/errors.ts'
 import { limits } from '../../engine/core/limits.ts'
 import type { Durability } from '../../engine/core/options.ts'
 
 export interface SyncerOptions {
   readonly durability: Durability
   readonly clock: Clock
-  /** Syncs these sink files, then the store. Rejects when that failed, which is final. */
+  /** Syncs these sink files, then the store. Rejects with `disk_full` when that may be tried again, else for ever. */
   readonly sync: (files: readonly string[]) => Promise<void>
 }
 
@@ -67,9 +73,16 @@ export class Syncer {
     this.#syncing = this.#is.sync(files)
     try {
       await this.#syncing
+    } catch (error) {
+      // It could not even begin, for want of file descriptors.
+      if (error instanceof SluiceError && error.code === 'disk_full') {
+        for (const file of files) this.#files.add(file)
+        this.#isDue = true
+      }
+      throw error
     } finally {
       this.#syncing = undefined
+      if (this.#isDue) this.#schedule()
     }
-    if (this.#isDue) this.#schedule()
   }
 }

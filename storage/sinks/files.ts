@@ -58,23 +58,22 @@ export function cutFile(file: string, length: number): void {
 }
 
 /**
- * Brings the bytes of a file to the disk, whoever wrote them. Rejects with `disk_failed`, whatever the reason: after a
- * failed sync the system forgets which bytes are not on the disk, so a second one that succeeds says nothing.
+ * Brings the bytes of a file to the disk, whoever wrote them. Rejects with `disk_failed` when the sync failed, whatever
+ * the reason: the system then forgets which bytes are not on the disk, so a second sync that succeeds says nothing.
  */
 export async function syncFile(file: string): Promise<void> {
-  let handle: fs.promises.FileHandle | undefined
+  const handle = await fs.promises.open(file, 'r+').catch((error: unknown) => { throw sinkError(file, error) })
   try {
-    handle = await fs.promises.open(file, 'r+')
     await handle.datasync()
   } catch (error) {
     throw syncError(file, error)
   } finally {
-    await handle?.close()
+    await handle.close()
   }
 }
 
-/** A full disk, a quota that is used up, a limit on the size of files. */
-const noRoomCodes: readonly unknown[] = ['ENOSPC', 'EDQUOT', 'EFBIG']
+/** A full disk, a quota that is used up, a limit on the size of files; and file descriptors, which sockets give back. */
+const noRoomCodes: readonly unknown[] = ['ENOSPC', 'EDQUOT', 'EFBIG', 'EMFILE', 'ENFILE']
 
 /** The write found no room, and may find some later. */
 export function isNoRoom(error: unknown): boolean {
