@@ -54,6 +54,33 @@ describe('a crawl whose files cannot grow', () => {
   })
 })
 
+it('a crawl that has too few file descriptors waits until sockets give some back, and ends with every page', async () => {
+  const args = [cliPath, 'crawl', ...bed.web.seeds, ...bed.flags, '--format', 'jsonl,warc', '--progress', 'none']
+  const { status, stdout } = spawnSync('bash', ['-c', 'ulimit -n 90; exec "$0" "$@"', process.execPath, ...args], { encoding: 'utf8', timeout: 50_000 })
+  expect(stdout).toMatch(/^complete: 200 pages, .* 0 failed, 0 queued/m)
+  expect(status).toBe(0)
+  await expectWhole(bed.dir)
+})
+
+it('a crawl whose store has reached its bound pauses with a word of its own, and goes on when the next opening raises it', async () => {
+  const dir = `${bed.dir}-bound`
+  const urls = Array.from({ length: 2_400 }, (_, index) => `http://127.0.0.1:1/${index}/${'x'.repeat(7_900)}`)
+  const crawl = (maxStoreBytes: string): Promise<Crawler> => Crawler.open({ dir, maxStoreBytes, delayMs: 0 })
+  const bounded = await crawl('16MB')
+  await bounded.add(urls)
+  const running = bounded.start()
+  await until(() => bounded.stats().blockedOn === 'store_full')
+  await bounded.stop()
+  const { state, pending } = await running
+  expect(state).toBe('stopped')
+  expect(pending).toBeGreaterThan(0)
+  await bounded.close()
+  const raised = await crawl('64MB')
+  expect(raised.changedOptions).toEqual([`maxStoreBytes: ${16 * 1024 ** 2} -> ${64 * 1024 ** 2}`])
+  expect(await raised.start()).toMatchObject({ state: 'complete', failed: urls.length, pending: 0 })
+  await raised.close()
+})
+
 /** A small file system of its own; undefined where none can be mounted. */
 function mountTmpfs(megabytes: number): string | undefined {
   const dir = fs.mkdtempSync(path.join(os.tmpdir(), 'sluice-tmpfs-'))
