@@ -17,7 +17,7 @@ function failing(codes: readonly number[], hasRoom = true) {
     return Promise.reject(Object.assign(new Error('Commit failed (see commitError for details)'), { commitError }))
   }
   const pad = { keepAhead: () => {}, hasRoom: () => hasRoom, close: () => {} }
-  return new Environment({ batch } as never, new Map(), pad as never)
+  return new Environment({ batch } as never, new Map(), { file: '', pad } as never)
 }
 
 async function codesOf(environment: Environment, times: number): Promise<readonly string[]> {
