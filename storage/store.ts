@@ -143,7 +143,10 @@ export interface Claim {
   readonly nextDueAtMs?: number
 }
 
-/** A part of a table in key order; `cursor` is absent after the last one. Each part is read at one moment. */
+/**
+ * A part of a table in key order; `cursor` is absent after the last one. Each part is read at one moment, in at most half
+ * a second (it may hold fewer rows than its limit for that), and keeps no page of the file from being used again.
+ */
 export interface RowsPart<T> {
   readonly rows: readonly T[]
   readonly cursor?: Uint8Array
@@ -184,9 +187,12 @@ export interface Store {
   /** Rows of the queue, of ended URLs and of hosts, for those who look at all of them, a part each turn. */
   queueRows(cursor: Uint8Array | undefined, limit: number): RowsPart<QueuedUrl & { readonly notBeforeMs?: number }>
   pageRows(cursor: Uint8Array | undefined, limit: number): RowsPart<AgainUrl & { readonly page: PageRow }>
-  hostRows(cursor: Uint8Array | undefined, limit: number): RowsPart<HostRecord>
+  /** `since`: the commit that met the host first; absent of rows older than the field. */
+  hostRows(cursor: Uint8Array | undefined, limit: number): RowsPart<HostRecord & { readonly since?: number }>
   /** The sequence of the next URL: rows of the queue from it on are later than now. */
   readonly nextSequence: number
+  /** Number of the last commit. */
+  readonly commitNumber: number
   stats(): StoreStats
   /** Resolves when the batch is visible to reads and its files are written; see `flushed` for durability. */
   commit(batch: CommitBatch): Promise<CommitResult>

@@ -53,6 +53,8 @@ export interface PlanView {
   readonly counters: Counters
   /** The sequence of the next new URL. */
   readonly sequence: number
+  /** Of the batch's commit. */
+  readonly commitNumber: number
 }
 
 interface Link {

@@ -1,30 +1,45 @@
 /**
- * Tables as those see them who look at every row: exports, requeue, check. A part each turn, so that no reader keeps old
- * pages of the file from being used again for long. Main thread; reads only.
+ * Tables as those see them who look at every row: exports and requeue. A part each turn. Invariant: between two parts
+ * nothing is held of a table, so that no reader keeps old pages of the file from being used again for long. Main thread;
+ * reads only.
  */
 import { SluiceError } from '../../engine/core/errors.ts'
 import { hostOfUrl } from '../../engine/core/fetch-url.ts'
 import type { QueuedUrl } from '../../engine/core/types.ts'
 import type { AgainUrl, HostRecord, PageRow, RowsPart } from '../store.ts'
-import { decodePageRow, nameOfHostRow } from './codec.ts'
+import { decodePageRow, factsOfHostRow, nameOfHostRow } from './codec.ts'
 import type { Table, Tables } from './environment.ts'
 import { readHost } from './hosts.ts'
 import { after, fingerprintOfSeen, hostKeyOf, isDeferredRow, keyText, notBeforeMsOf } from './layout.ts'
 import { decodeQueueRow } from './queue-row.ts'
 
+/** Of the half second that a part may take; its last row, a robots.txt of 500 KB or a page fault, may need the rest. */
+const PART_MS_MAX = 250
+
 type Row = { readonly key: Uint8Array; readonly value: Uint8Array }
 
-/** At most `limit` rows from after `cursor`, each made into as many things as it holds. */
-function part<T>(table: Table, cursor: Uint8Array | undefined, limit: number, read: (row: Row) => readonly T[]): RowsPart<T> {
+/** At most `limit` rows from after `cursor`, each made into as many things as it holds; fewer when time is up. */
+export function part<T>(
+  table: Pick<Table, 'entries' | 'letGo'>, { cursor, limit }: PartOf, read: (row: Row) => readonly T[], nowMs = (): number => performance.now(),
+): RowsPart<T> {
+  const endMs = nowMs() + PART_MS_MAX
   const rows: T[] = []
   let last: Uint8Array | undefined
   let count = 0
   for (const row of table.entries({ limit, ...(cursor && { start: after(cursor) }) })) {
     rows.push(...read(row))
-    last = new Uint8Array(row.key)
     count += 1
+    if (count < limit && nowMs() < endMs) continue
+    last = new Uint8Array(row.key)
+    break
   }
-  return last === undefined || count < limit ? { rows } : { rows, cursor: last }
+  table.letGo()
+  return last === undefined ? { rows } : { rows, cursor: last }
+}
+
+interface PartOf {
+  readonly cursor: Uint8Array | undefined
+  readonly limit: number
 }
 
 export function queueRows(tables: Tables, cursor: Uint8Array | undefined, limit: number): RowsPart<QueuedUrl & { readonly notBeforeMs?: number }> {
@@ -39,19 +54,22 @@ export function queueRows(tables: Tables, cursor: Uint8Array | undefined, limit:
     }
     return name
   }
-  return part(tables.queue, cursor, limit, ({ key, value }) => {
+  return part(tables.queue, { cursor, limit }, ({ key, value }) => {
     const notBefore = isDeferredRow(key) ? { notBeforeMs: notBeforeMsOf(key) } : {}
     return decodeQueueRow(new Uint8Array(key), value, nameOf(hostKeyOf(key))).map(({ url }) => ({ ...url, ...notBefore }))
   })
 }
 
 export function pageRows(tables: Tables, cursor: Uint8Array | undefined, limit: number): RowsPart<AgainUrl & { readonly page: PageRow }> {
-  return part(tables.pages, cursor, limit, ({ key, value }) => {
+  return part(tables.pages, { cursor, limit }, ({ key, value }) => {
     const page = decodePageRow(value)
     return [{ host: hostOfUrl(page.url), fingerprint: fingerprintOfSeen(new Uint8Array(key)), page }]
   })
 }
 
-export function hostRows(tables: Tables, cursor: Uint8Array | undefined, limit: number): RowsPart<HostRecord> {
-  return part(tables.hosts, cursor, limit, ({ key }) => [readHost(tables, key)!])
+export function hostRows(tables: Tables, cursor: Uint8Array | undefined, limit: number): RowsPart<HostRecord & { readonly since?: number }> {
+  return part(tables.hosts, { cursor, limit }, ({ key, value }) => {
+    const { since } = factsOfHostRow(value)
+    return [{ ...readHost(tables, key)!, ...(since !== undefined && { since: since as number }) }]
+  })
 }

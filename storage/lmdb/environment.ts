@@ -102,6 +102,14 @@ export class Table {
   entries(range: KeyRange = {}): Iterable<{ key: Uint8Array; value: Uint8Array }> {
     return this.#database.getRange({ ...range })
   }
+
+  /**
+   * Lets go of what all tables are read from. lmdb-js does so by a timer, which a process that waits in a blocking write
+   * (to a pipe that nobody reads) does not come to. The next read sees what is committed by then.
+   */
+  letGo(): void {
+    this.#database.resetReadTxn()
+  }
 }
 
 export type Tables = Readonly<Record<TableName, Table>>

@@ -41,5 +41,6 @@ export function readHost(tables: Tables, key: Uint8Array): HostRecord | undefine
 
 /** The record of a host without its robots verdicts. */
 export function hostOfRow(row: Uint8Array, ready: Uint8Array | undefined): HostRecord {
-  return { ...factsOfHostRow(row), name: nameOfHostRow(row), pending: decodeCount(ready) }
+  const { since: _since, ...facts } = factsOfHostRow(row)
+  return { ...facts, name: nameOfHostRow(row), pending: decodeCount(ready) }
 }

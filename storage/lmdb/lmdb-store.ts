@@ -20,7 +20,7 @@ import type { KnownTable } from '../known.ts'
 import type { QueryGrowth } from '../query-growth.ts'
 import { cutFile, cutSinkFiles, fileNumbers, sinkFilesIn } from '../sinks/files.ts'
 import { JsonlSink } from '../sinks/jsonl.ts'
-import type { AgainUrl, CheckReport, Claim, CommitBatch, CommitResult, HostRecord, PageRow, RowsPart, Store } from '../store.ts'
+import type { AgainUrl, CheckReport, Claim, CommitBatch, CommitResult, HostRecord, PageRow, Store } from '../store.ts'
 import { countsDomains, noCaps, type LinkCaps, type ScopeMode } from './admission.ts'
 import { hostRows, pageRows, queueRows } from './browse.ts'
 import { checkTables } from './check.ts'
@@ -222,6 +222,7 @@ export class LmdbStore implements Store {
     const plan = new Plan({
       tables: this.#tables, hashOf: this.#hashOf, scope: this.#scope, twinOf: this.#twinOf, known: this.#known, caps: this.#caps,
       isStoreFull: this.#isStoreFull(), isLeased: this.#isLeased, queries: this.#queries, counters, sequence,
+      commitNumber: commitNumber + 1,
     }, batch)
     this.#state = await writePlan(plan, batch, this.#places, commitNumber + 1)
     const { admission, queue } = plan
@@ -294,12 +295,16 @@ export class LmdbStore implements Store {
     return pageRows(this.#tables, cursor, limit)
   }
 
-  hostRows(cursor: Uint8Array | undefined, limit: number): RowsPart<HostRecord> {
+  hostRows(cursor: Uint8Array | undefined, limit: number): ReturnType<Store['hostRows']> {
     return hostRows(this.#tables, cursor, limit)
   }
 
   get nextSequence(): number {
     return this.#state.sequence
+  }
+
+  get commitNumber(): number {
+    return this.#state.commitNumber
   }
 
   stats(): StoreStats {

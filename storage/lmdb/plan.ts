@@ -49,7 +49,7 @@ export class Plan {
     this.#view = view
     this.counters = { ...view.counters, refused: { ...view.counters.refused } }
     this.queue = new QueueEdit({ queue: view.tables.queue, arena: this.arena, sequence: view.sequence })
-    this.#hosts = new PlannedHosts(view.tables, view.hashOf)
+    this.#hosts = new PlannedHosts(view.tables, view.hashOf, view.commitNumber)
     this.admission = new Admission(view, this.#hosts, { counters: this.counters, entered: this.#entered })
     for (const host of batch.hosts) this.#updateHost(host)
     for (const name of batch.scope) this.#addScope(name)

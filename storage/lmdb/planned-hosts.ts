@@ -33,13 +33,16 @@ interface Pending {
 export class PlannedHosts {
   readonly #tables: Pick<Tables, 'hosts' | 'ready'>
   readonly #hashOf: (host: string) => Uint8Array
+  readonly #commitNumber: number
   readonly #hosts = new Map<string, Entry>()
   readonly #newNames = new Map<string, string>()
   readonly #pending = new Map<string, Pending>()
 
-  constructor(tables: Pick<Tables, 'hosts' | 'ready'>, hashOf: (host: string) => Uint8Array) {
+  /** `commitNumber` is kept with the hosts that the batch meets first. */
+  constructor(tables: Pick<Tables, 'hosts' | 'ready'>, hashOf: (host: string) => Uint8Array, commitNumber: number) {
     this.#tables = tables
     this.#hashOf = hashOf
+    this.#commitNumber = commitNumber
   }
 
   of(name: string): PlannedHost {
@@ -102,7 +105,7 @@ export class PlannedHosts {
       row = this.#tables.hosts.get(at)
       return row === undefined ? this.#newNames.get(keyText(at)) : nameOfHostRow(row)
     })
-    const facts = row === undefined ? {} : { ...factsOfHostRow(row) }
+    const facts: Record<string, unknown> = row === undefined ? { since: this.#commitNumber } : { ...factsOfHostRow(row) }
     const host: Entry = { name, key, isExcluded: facts['excluded'] === true, isNew: row === undefined, facts, robots: undefined, isChanged: false, isGrown: false }
     this.#hosts.set(name, host)
     if (host.isNew) this.#newNames.set(keyText(key), name)
