@@ -30,7 +30,7 @@ export async function refuseRunning(dir: string): Promise<void> {
   if (answer !== undefined) throw new SluiceError('store_in_use', `${dir} is in use by process ${answer.pid}`)
 }
 
-/** Reads the store of a crawl that is not running; changes nothing. Throws as `openStore`. */
+/** Reads the store of a crawl, running or not; changes nothing. Throws as `openStore`. */
 export async function readStore<T>(dir: string, read: (store: LmdbStore) => T | Promise<T>): Promise<T> {
   const store = await openStore(dir, { readOnly: true })
   try {

@@ -8,7 +8,8 @@ import { errorCodes, SluiceError } from '../core/errors.ts'
 import { parseValue } from '../core/option-values.ts'
 import { crawlOptions } from '../core/options.ts'
 import { stateOfOutcome } from '../core/types.ts'
-import type { ExportFormat } from './export.ts'
+import type { ExportKind } from './export/export.ts'
+import type { ExportFormat } from './export/formats.ts'
 import { crawlFlags, optionsOfFlags, type Flag } from './flags.ts'
 import { reportError } from './lines.ts'
 import type { ProgressMode } from './reporter.ts'
@@ -105,11 +106,15 @@ function addState(program: Command, run: Run): void {
   addDir(program.command('status')).usage('[OPTIONS]').description('the state of a crawl, running or stopped')
     .option('--json', 'as one JSON object').option('--host <NAME>', 'of one of its hosts')
     .action(run(async ({ dir, json, host }) => (await import('./status.ts')).runStatus({ dir, json: json === true, ...(host !== undefined && { host }) })))
-  addDir(program.command('export')).usage('[OPTIONS]').description('the page records of a crawl as one file')
-    .option('--format <jsonl|csv>', 'one JSON object a line, or RFC 4180 with a header', 'jsonl').option('--output <FILE>', 'where to (default: standard output)')
-    .action(run(async ({ dir, format, output }) => {
-      const { exportFormats, runExport } = await import('./export.ts')
-      return runExport({ dir, format: choice('--format', exportFormats, format) as ExportFormat, ...(output !== undefined && { output }) })
+  addDir(program.command('export').argument('[WHAT]', 'pages: their records, every fetch of them; queue; hosts; failures: URLs whose last outcome is failed', 'pages'))
+    .usage('[WHAT] [OPTIONS]').description('what a crawl holds as one file, running or stopped')
+    .option('--format <jsonl|csv|parquet>', 'one JSON object a line, RFC 4180 with a header, or Parquet', 'jsonl')
+    .option('--output <FILE>', 'where to; there when it is whole (default: standard output)')
+    .action(run(async ({ dir, format, output }, [what = 'pages']) => {
+      const [{ exportKinds, runExport }, { exportFormats }] = [await import('./export/export.ts'), await import('./export/formats.ts')]
+      return runExport({
+        what: choice('WHAT', exportKinds, what) as ExportKind, dir, format: choice('--format', exportFormats, format) as ExportFormat, ...(output !== undefined && { output }),
+      })
     }))
   addDir(program.command('exclude').argument('<HOST...>')).usage('HOST... [OPTIONS]').description('stop a host, now and later')
     .action(run(async ({ dir }, hosts) => (await import('./exclude.ts')).runExclude(hosts, dir)))

@@ -3,8 +3,10 @@ import fs from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
-import { csvHeader, csvRow } from '../../engine/cli/csv.ts'
-import { pageLines, runExport } from '../../engine/cli/export.ts'
+import { pageColumns } from '../../engine/cli/export/columns.ts'
+import { csvHeader, csvRow } from '../../engine/cli/export/csv.ts'
+import { runExport } from '../../engine/cli/export/export.ts'
+import { pageLines } from '../../engine/cli/export/pages.ts'
 import type { PageRecord } from '../../engine/core/types.ts'
 
 const dir = fs.mkdtempSync(path.join(os.tmpdir(), 'sluice-export-'))
@@ -51,9 +53,9 @@ const record: fc.Arbitrary<PageRecord> = fc.record({
 
 describe('a CSV export', () => {
   it('reads back as the texts that were written, whatever they hold, formulas included', () => {
-    const [names] = parseCsv(csvHeader)
+    const [names] = parseCsv(csvHeader(pageColumns))
     fc.assert(fc.property(fc.array(record), (records) => {
-      const rows = parseCsv(csvHeader + records.map(csvRow).join('')).slice(1)
+      const rows = parseCsv(csvHeader(pageColumns) + records.map((page) => csvRow(pageColumns, page)).join('')).slice(1)
       expect(rows.map((row) => row.length)).toEqual(records.map(() => names!.length))
       for (const [index, page] of records.entries()) {
         const cells = Object.fromEntries(names!.map((name, column) => [name, rows[index]![column]!]))
@@ -67,7 +69,7 @@ describe('a CSV export', () => {
   })
 
   it('has its columns in a fixed order', () => {
-    expect(csvHeader).toBe('url,redirectTo,redirectedFrom,status,outcome,code,fetchedAt,depth,referrer,attempts,contentType,charset,unknownCharset,bytes,wireBytes,truncated,title,lang,canonical,noindex,nofollow,links,newLinks,hash,unchanged,simhash,nearDuplicate,needsJs,etag,lastModified,ip,tlsVersion,tlsCipher,tlsResumed,dnsMs,connectMs,tlsMs,ttfbMs,totalMs,parseMs,warcFile,warcOffset,record\r\n')
+    expect(csvHeader(pageColumns)).toBe('url,redirectTo,redirectedFrom,status,outcome,code,fetchedAt,depth,referrer,attempts,contentType,charset,unknownCharset,bytes,wireBytes,truncated,title,lang,canonical,noindex,nofollow,links,newLinks,hash,unchanged,simhash,nearDuplicate,needsJs,etag,lastModified,ip,tlsVersion,tlsCipher,tlsResumed,dnsMs,connectMs,tlsMs,ttfbMs,totalMs,parseMs,warcFile,warcOffset,record\r\n')
   })
 })
 
@@ -97,8 +99,8 @@ describe('an export', () => {
 
   it('of a directory without a crawl is refused with no_crawl, and makes nothing', async () => {
     const empty = crawlDir({})
-    await expect(runExport({ dir: empty, format: 'csv' })).rejects.toMatchObject({ code: 'no_crawl', exitCode: 4 })
-    await expect(runExport({ dir: path.join(empty, 'none'), format: 'csv' })).rejects.toMatchObject({ code: 'no_crawl' })
+    await expect(runExport({ what: 'pages', dir: empty, format: 'csv' })).rejects.toMatchObject({ code: 'no_crawl', exitCode: 4 })
+    await expect(runExport({ what: 'queue', dir: path.join(empty, 'none'), format: 'csv' })).rejects.toMatchObject({ code: 'no_crawl' })
     expect(fs.readdirSync(empty)).toEqual([])
   })
 })
