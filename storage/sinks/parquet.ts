@@ -1,12 +1,13 @@
 /**
  * Rows as a Parquet file, made in pieces: the only file that imports hyparquet-writer. Any thread; touches no file.
  * Invariant: a row group is closed at ROWS_MAX rows or TEXT_CHARS_MAX characters, so what is held is one group and the
- * facts that the footer needs of those before it, 20 KB each for the 45 columns of a page record.
+ * facts that the footer needs of those before it (3.4 KB of the file for each group of page records, of 42 columns).
+ * Measured, anonymous memory at most: 1 million URLs of the queue 183 MB, 300,000 page records 272 MB.
  *
  * Why hyparquet-writer: plain JavaScript with one dependency (its reader), released every few weeks (0.17.0 in October
  * 2026), runs on Node 20, writes a row group at a time to any place, and other readers read what it writes (tried:
- * Arrow's Rust reader). @dsnp/parquetjs needs Node 24 and brings an S3 client and thrift; parquet-wasm needs Arrow's
- * tables, built beside it, and holds a whole file in the memory of its module.
+ * Arrow's Rust reader). @dsnp/parquetjs 1.9 asks for Node 24 and brings an S3 client and thrift; parquet-wasm takes
+ * tables of Arrow's JavaScript library, which would be needed beside it.
  */
 import { ByteWriter, ParquetWriter, schemaFromColumnData, type BasicType } from 'hyparquet-writer'
 import { SluiceError } from '../../engine/core/errors.ts'

@@ -97,6 +97,10 @@ describe('an export', () => {
     expect(await linesOf({ 'pages-000001.jsonl': `{"a":1}\n${long}{"b":2}\n` })).toBe(`{"a":1}\n${long}{"b":2}\n`)
   })
 
+  it('of page records that somebody cut says so', async () => {
+    await expect(linesOf({ 'pages-000001.jsonl': '{"a":1}\n' }, { 'pages-000001.jsonl': 100 })).rejects.toMatchObject({ code: 'file_unreadable' })
+  })
+
   it('of a directory without a crawl is refused with no_crawl, and makes nothing', async () => {
     const empty = crawlDir({})
     await expect(runExport({ what: 'pages', dir: empty, format: 'csv' })).rejects.toMatchObject({ code: 'no_crawl', exitCode: 4 })
