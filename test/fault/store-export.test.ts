@@ -45,6 +45,18 @@ function readersOf(dir: string): string {
   return execFileSync(process.execPath, ['--input-type=module', '-e', source, path.join(dir, 'store')], { encoding: 'utf8', cwd: path.dirname(cliPath) })
 }
 
+test.skipIf(!fs.existsSync('/dev/full'))('an export that does not fit where it goes says so in one line', async () => {
+  const dir = path.join(base, 'full')
+  await (await openStore(dir)).close()
+  const full = fs.openSync('/dev/full', 'w')
+  const child = spawn(process.execPath, [cliPath, 'export', 'queue', '--format', 'csv', '--dir', dir], { stdio: ['ignore', full, 'pipe'] })
+  fs.closeSync(full)
+  let stderr = ''
+  child.stderr!.on('data', (text: Buffer) => { stderr += text.toString() })
+  expect(await once(child, 'close')).toEqual([1, null])
+  expect(stderr).toMatch(/^sluice: disk_failed: standard output could not be written: ENOSPC[^\n]*\n$/)
+})
+
 test.each(['queue', 'hosts', 'failures'])('an export of %s that waits for its reader holds no page of the file, and has the rows of its start', async (what) => {
   const dir = path.join(base, what)
   const store = await openCrawl(dir)
@@ -54,7 +66,9 @@ test.each(['queue', 'hosts', 'failures'])('an export of %s that waits for its re
   const grownAlone = lastPage(dir) - before
 
   const child = spawn(process.execPath, [cliPath, 'export', what, '--dir', dir], { stdio: ['ignore', 'pipe', 'inherit'] })
+  // It reads on until pipe and memory are full: that is over when ten commits have been made.
   await once(child.stdout, 'readable')
+  await goOn(store)
   const start = lastPage(dir)
   await goOn(store)
   expect(lastPage(dir) - start).toBeLessThanOrEqual(grownAlone + 8)

@@ -93,6 +93,8 @@ describe('an export', () => {
     const output = path.join(base, 'empty.out')
     await runExport({ what: 'queue', dir: empty, format: 'csv', output })
     expect(fs.readFileSync(output, 'utf8')).toBe(`${queueColumns.map(({ name }) => name).join(',')}\r\n`)
+    await runExport({ what: 'pages', dir: empty, format: 'csv', output })
+    expect(fs.readFileSync(output, 'utf8')).toBe(`${pageColumns.map(({ name }) => name).join(',')}\r\n`)
     await runExport({ what: 'queue', dir: empty, format: 'parquet', output })
     expect(await parquetReadObjects({ file: new Uint8Array(fs.readFileSync(output)).buffer })).toEqual([])
   })
