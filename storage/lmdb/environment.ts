@@ -104,8 +104,8 @@ export class Table {
   }
 
   /**
-   * Lets go of what all tables are read from. lmdb-js does so by a timer, which a process that waits in a blocking write
-   * (to a pipe that nobody reads) does not come to. The next read sees what is committed by then.
+   * Lets go of what all tables are read from: the next read sees what is committed by then. lmdb-js does so too, by a
+   * timer, when the event loop comes to it; here it is done before anything is waited for.
    */
   letGo(): void {
     this.#database.resetReadTxn()
