@@ -20,7 +20,7 @@ import type { Store } from '../storage/store.ts'
 import { clearNotes, readNotes } from '../threads/in-hand.ts'
 import { SluiceError } from './core/errors.ts'
 import type { QueuedUrl } from './core/types.ts'
-import type { Host } from './schedule/host.ts'
+import { restUntilMs, type Host } from './schedule/host.ts'
 import type { Candidate } from './schedule/scheduler.ts'
 import { readSuspects, suspectsMax, writeSuspects, type KnownSuspect } from './suspect-file.ts'
 
@@ -178,10 +178,10 @@ function suspectsOf(known: readonly KnownSuspect[], notes: readonly { row: Uint8
 /** When the host lets a URL go; when it is not in memory it is being looked up. An ended host asks nobody. */
 function startAtMs(host: Host | undefined, nowMs: number): number {
   if (host === undefined) return Number.POSITIVE_INFINITY
-  return host.ended === undefined ? Math.max(nowMs, host.restUntilMs, host.unit.nextStartAtMs) : nowMs
+  return host.ended === undefined ? Math.max(nowMs, restUntilMs(host), host.unit.nextStartAtMs) : nowMs
 }
 
 function isLongResting(host: Host | undefined, nowMs: number, delayMs: number): boolean {
   if (host === undefined || host.ended !== undefined) return false
-  return host.restUntilMs - nowMs > Math.max(host.delayMs ?? delayMs, host.crawlDelayMs)
+  return restUntilMs(host) - nowMs > Math.max(host.delayMs ?? delayMs, host.crawlDelayMs)
 }

@@ -110,7 +110,7 @@ export async function run({ store, dir, size, turns, turnsBefore }: Job, ready: 
 
 function openScheduler({ store }: SluiceFrontier): number {
   const startedAtMs = performance.now()
-  new Scheduler({ store, options: resolveCrawlOptions({}), clock: systemClock, random: Math.random, unitOf: (host) => host, onWork: () => {} }).open(true)
+  new Scheduler({ store, options: resolveCrawlOptions({}), clock: systemClock, random: Math.random, unitOf: (host) => host, onWork: () => {}, note: () => {} }).open(true)
   return performance.now() - startedAtMs
 }
 

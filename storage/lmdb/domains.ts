@@ -11,7 +11,7 @@
  *   domain row   rows in queue (4) | of them not in the later class (4) | domains that link to it (4)
  */
 import { hostHashOf } from '../../engine/core/url-key.ts'
-import { encodeCounts, decodeCounts, type Arena } from './codec.ts'
+import { Arena, decodeCount, decodeCounts, encodeCounts, nameOfHostRow } from './codec.ts'
 import type { Tables, Write } from './environment.ts'
 import { keyText } from './layout.ts'
 
@@ -30,11 +30,14 @@ interface Changed {
 export class DomainEdit {
   readonly #tables: Pick<Tables, 'domains' | 'domainLinks'>
   readonly #domainOf: (host: string) => string
+  readonly #from: 'stored' | 'empty'
   readonly #domains = new Map<string, Changed>()
   readonly #ofHost = new Map<string, Changed>()
   readonly #links = new Map<string, Uint8Array>()
 
-  constructor(tables: Pick<Tables, 'domains' | 'domainLinks'>, domainOf: (host: string) => string) {
+  /** `from`: the counts as stored, or those of a queue that holds nothing. */
+  constructor(tables: Pick<Tables, 'domains' | 'domainLinks'>, domainOf: (host: string) => string, from: 'stored' | 'empty' = 'stored') {
+    this.#from = from
     this.#tables = tables
     this.#domainOf = domainOf
   }
@@ -82,10 +85,24 @@ export class DomainEdit {
     const key = hostHashOf(this.#domainOf(host))
     const id = keyText(key)
     let entry = this.#domains.get(id)
-    if (entry === undefined) this.#domains.set(id, entry = { key, counts: decodeDomain(this.#tables.domains.get(key)) })
+    if (entry === undefined) {
+      const stored = decodeDomain(this.#tables.domains.get(key))
+      this.#domains.set(id, entry = { key, counts: this.#from === 'stored' ? stored : { ...stored, pending: 0, first: 0 } })
+    }
     this.#ofHost.set(host, entry)
     return entry
   }
+}
+
+/** The counts of a queue that was not counted for a while. Which domains link where is kept: it was true, and still is. */
+export function countedDomains(tables: Tables, domainOf: (host: string) => string): Write[] {
+  const arena = new Arena()
+  const emptied = [...tables.domains.entries()].map(({ key, value }): Write => ({
+    table: 'domains', key: new Uint8Array(key), value: encodeDomain(arena, { ...decodeDomain(value), pending: 0, first: 0 }),
+  }))
+  const edit = new DomainEdit(tables, domainOf, 'empty')
+  for (const { key, value } of tables.ready.entries()) edit.count(nameOfHostRow(tables.hosts.get(key)!), decodeCount(value))
+  return [...emptied, ...edit.writes(arena)]
 }
 
 export function encodeDomain(arena: Arena, { pending, first, linkingDomains }: DomainCounts): Uint8Array {

@@ -24,11 +24,11 @@ import type { AgainUrl, CheckReport, Claim, CommitBatch, CommitResult, HostRecor
 import { countsDomains, noCaps, type LinkCaps, type ScopeMode } from './admission.ts'
 import { hostRows, pageRows, queueRows } from './browse.ts'
 import { checkTables } from './check.ts'
-import { Arena, decodeCount, decodeJson, decodePageRow, decodeState, encodeJson, nameOfHostRow } from './codec.ts'
+import { Arena, decodeJson, decodePageRow, decodeState, encodeJson } from './codec.ts'
 import { syncCommitted, writeClean, writePlan, type CommitPlaces } from './commit.ts'
 import { removeUnfinishedCopy } from './compact.ts'
 import { Cursors } from './cursors.ts'
-import { DomainEdit } from './domains.ts'
+import { countedDomains } from './domains.ts'
 import { holdsData, openEnvironment, type Tables, type Write } from './environment.ts'
 import { findHostKey, hostNameAt, hostOfRow, readHost } from './hosts.ts'
 import { after, dueAtMsOf, fingerprintOfSeen, hostKeyOf, seenKey, seenKeyOfDue } from './layout.ts'
@@ -328,17 +328,9 @@ export class LmdbStore implements Store {
 
   /** Makes the counts of domains for a queue that was not counted, or marks them as out of date. */
   async #countDomains(isWanted: boolean): Promise<void> {
-    const { meta, domains, hosts } = this.#tables
-    const isCounted = meta.has(metaKeys.domains)
-    if (isWanted === isCounted) return
-    const writes: Write[] = [{ table: 'meta', key: metaKeys.domains, ...(isWanted && { value: new Uint8Array(0) }) }]
-    if (isWanted) {
-      for (const key of domains.keys()) writes.push({ table: 'domains', key })
-      const edit = new DomainEdit(this.#tables, this.#scope.domainOf)
-      for (const { key, value } of this.#tables.ready.entries()) edit.count(nameOfHostRow(hosts.get(key)!), decodeCount(value))
-      writes.push(...edit.writes(new Arena()))
-    }
-    await this.#places.environment.write(writes)
+    if (isWanted === this.#tables.meta.has(metaKeys.domains)) return
+    const mark: Write = { table: 'meta', key: metaKeys.domains, ...(isWanted && { value: new Uint8Array(0) }) }
+    await this.#places.environment.write([mark, ...(isWanted ? countedDomains(this.#tables, this.#scope.domainOf) : [])])
   }
 
   #previousOf({ host, fingerprint }: QueuedUrl): PreviousFetch | undefined {

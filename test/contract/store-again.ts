@@ -204,6 +204,12 @@ export function storeAgainContract(name: string, open: (dir: string) => Promise<
         await store.setCaps({ queuedPerDomainMax: 3 })
         await store.commit(emptyBatch({ ended: [links(claim('a.b.test')[0]!, 'http://f.b.test/0')] }))
         expect(store.host('f.b.test')?.pending).toBe(1)
+        // Asked for no more, and again later: counted anew, not on top of the old counts.
+        await store.setCaps({})
+        await store.commit(emptyBatch({ ended: ['c', 'd'].map((name) => ended(claim(`${name}.b.test`)[0]!)) }))
+        await store.setCaps({ queuedPerDomainMax: 2 })
+        await store.commit(emptyBatch({ ended: [links(claim('y.test')[0]!, 'http://g.b.test/0', 'http://g.b.test/1')] }))
+        expect([store.host('g.b.test')?.pending, refused()]).toEqual([1, { domain_full: 2 }])
       })
 
       test('of the whole crawl refuses links of every host, and takes redirects and what the user adds', async () => {

@@ -63,7 +63,7 @@ function domainsOfQueue(store: LmdbStore): Map<string, { pending: number; first:
 
 /** The rows of domains as they lie in the tables. */
 async function domainRows(dir: string): Promise<{ readonly counts: ReadonlyMap<string, DomainCounts>; readonly links: ReadonlyMap<string, number> }> {
-  const environment = openEnvironment(path.join(dir, 'store'), true, checkVersion)!
+  const environment = openEnvironment(path.join(dir, 'store'), { readOnly: true }, checkVersion)!
   const counts = new Map([...environment.tables.domains.entries()].map(({ key, value }) => [keyText(key), decodeDomain(value)]))
   const links = new Map<string, number>()
   for (const key of environment.tables.domainLinks.keys()) links.set(keyText(key.subarray(0, 8)), (links.get(keyText(key.subarray(0, 8))) ?? 0) + 1)

@@ -38,7 +38,7 @@ class World {
     const { frontier, clock, openedUnclean } = this
     this.suspects = Suspects.open(dir, { openedUnclean, queued: (row, sequence) => this.queued(row, sequence) })
     this.scheduler = new Scheduler({
-      store: frontier, clock, random: () => 0.5, unitOf: (host) => host, onWork: () => {},
+      store: frontier, clock, random: () => 0.5, unitOf: (host) => host, onWork: () => {}, note: () => {},
       options: { concurrency: { start: 4, floor: 1, ceiling: 32 }, delayMs, retries: 2 },
     })
     this.scheduler.open(true, this.suspects.hosts)
@@ -171,7 +171,7 @@ describe('suspects', () => {
     const [url] = world.frontier.add('a')
     world.open().dieWith(url!)
     world.start()
-    world.frontier.note('a', { notBeforeMs: world.clock.wallMs() + 60_000 })
+    world.frontier.note('a', { backoffUntilMs: world.clock.wallMs() + 60_000 })
     world.dieWith(url!)
     expect(world.next()).toEqual({ kind: 'none' })
     expect(world.suspects.isEmpty).toBe(true)

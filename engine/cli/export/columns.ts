@@ -49,8 +49,8 @@ export const queueColumns = columnsOf<QueueRecord>({
 })
 
 export const hostColumns = columnsOf<HostLine>({
-  host: 'text', pending: 'integer', excluded: 'flag', limit: 'real', crawlDelayMs: 'real', notBefore: 'time', failures: 'integer',
-  failureCode: 'text', robots: 'json',
+  host: 'text', pending: 'integer', excluded: 'flag', limit: 'real', crawlDelayMs: 'real', backoffUntil: 'time', retryAfterUntil: 'time',
+  failures: 'integer', failureCode: 'text', health: 'real', givenUpCode: 'text', givenUpAt: 'time', robots: 'json',
 })
 
 export const failureColumns = columnsOf<FailureRecord>({

@@ -30,10 +30,13 @@ export interface QueueRecord {
 }
 
 /** What is remembered of a host. */
-export interface HostLine extends Omit<HostRecord, 'name' | 'robots' | 'notBeforeMs'> {
+export interface HostLine extends Omit<HostRecord, 'name' | 'robots' | 'backoffUntilMs' | 'retryAfterUntilMs' | 'givenUp'> {
   readonly host: string
-  /** It rests until then. */
-  readonly notBefore?: string
+  /** It rests until then: as the crawl chose, and as the server asked. */
+  readonly backoffUntil?: string
+  readonly retryAfterUntil?: string
+  readonly givenUpCode?: string
+  readonly givenUpAt?: string
   /** By origin: what robots.txt allows there, as far as it is known. */
   readonly robots?: Readonly<Record<string, { readonly rule: string; readonly status?: number; readonly crawlDelayMs?: number; readonly expiresAt: string }>>
 }
@@ -74,10 +77,11 @@ export function* hostRecords(store: Store): Generator<readonly HostLine[], void>
   }
 }
 
-function hostLine({ name, robots, notBeforeMs, ...facts }: HostRecord): HostLine {
+function hostLine({ name, robots, backoffUntilMs, retryAfterUntilMs, givenUp, ...facts }: HostRecord): HostLine {
   return {
     host: name, ...facts,
-    ...(notBeforeMs !== undefined && { notBefore: iso(notBeforeMs) }), ...(robots && { robots: Object.fromEntries(Object.entries(robots).map(verdictOf)) }),
+    ...(backoffUntilMs !== undefined && { backoffUntil: iso(backoffUntilMs) }), ...(retryAfterUntilMs !== undefined && { retryAfterUntil: iso(retryAfterUntilMs) }),
+    ...(givenUp && { givenUpCode: givenUp.code, givenUpAt: iso(givenUp.atMs) }), ...(robots && { robots: Object.fromEntries(Object.entries(robots).map(verdictOf)) }),
   }
 }
 
