@@ -193,7 +193,7 @@ export class Crawler {
    */
   async requeue(filter: RequeueFilter, onProgress?: (soFar: RequeueResult) => void): Promise<RequeueResult> {
     this.#checkOpen()
-    const { commits, store } = this.#stages.parts
+    const { commits, scheduler, store } = this.#stages.parts
     return requeueUrls({
       store: {
         host: (name) => store.host(name),
@@ -202,9 +202,7 @@ export class Crawler {
           return store.pageRows(cursor, limit)
         },
       },
-      revive: ({ name, failures = 0 }) => {
-        if (failures > 0) commits.noteHost({ name, failures: 0 })
-      },
+      revive: ({ name }) => scheduler.revive(name),
       again: (urls) => commits.again(urls),
     }, wantedOf(filter), onProgress)
   }

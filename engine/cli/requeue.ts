@@ -5,6 +5,7 @@
 import type { RequeueFilter, RequeueResult } from '../core/api-types.ts'
 import { SluiceError } from '../core/errors.ts'
 import { requeueUrls, wantedOf, type Wanted } from '../requeue.ts'
+import { forgiven } from '../schedule/host-memory.ts'
 import type { HostRecord } from '../../storage/store.ts'
 import { writeOut } from './batch.ts'
 import type { ControlRequest } from './control-handler.ts'
@@ -57,9 +58,9 @@ function requeueStopped(dir: string, wanted: Wanted): Promise<RequeueResult> {
     let revived: HostRecord[] = []
     return requeueUrls({
       store,
-      revive: (host) => void ((host.failures ?? 0) > 0 && revived.push(host)),
+      revive: (host) => void (host.givenUp !== undefined && revived.push(host)),
       again: async (again) => {
-        const hosts = revived.map(({ name }) => ({ name, failures: 0 }))
+        const hosts = revived.map(({ name }) => forgiven(name))
         revived = []
         return (await store.commit({ again, hosts, ended: [], deferred: [], added: [], scope: [], warcLengths: new Map() })).again
       },

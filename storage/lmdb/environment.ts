@@ -174,7 +174,7 @@ export class Environment {
 
   /** Length of the data file. */
   fileBytes(): number {
-    return fs.statSync(this.#file).size
+    return fs.statSync(this.#file, { throwIfNoEntry: false })?.size ?? 0
   }
 
   rowsOf(table: TableName): number {

@@ -62,8 +62,11 @@ it('a crawl whose store has reached its bound pauses with a word of its own, and
   const dir = `${bed.dir}-bound`
   const urls = Array.from({ length: 2_400 }, (_, index) => `http://127.0.0.1:1/${index}/${'x'.repeat(7_900)}`)
   const crawl = (maxStoreBytes: string): Promise<Crawler> => Crawler.open({ dir, maxStoreBytes, delayMs: 0 })
+  // Filled before, so that the first look finds it full.
+  const filled = await crawl('64MB')
+  await filled.add(urls)
+  await filled.close()
   const bounded = await crawl('16MB')
-  await bounded.add(urls)
   const running = bounded.start()
   await until(() => bounded.stats().blockedOn === 'store_full')
   await bounded.stop()

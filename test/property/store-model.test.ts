@@ -81,7 +81,11 @@ class Model {
   again(url: string, priority = none): boolean {
     const known = this.urls.get(url)
     if (known === undefined || known.state === 'pending') return false
-    if (this.excluded.has(known.host)) return this.#refuse('excluded_host')
+    if (this.excluded.has(known.host)) {
+      // Or it would be offered for ever.
+      known.dueAtMs = undefined
+      return this.#refuse('excluded_host')
+    }
     const { depth } = known
     this.#put(url, { depth, priority: Math.min(known.priority, priority) }, { isAgain: true, fetchedAtMs: known.fetchedAtMs })
     return true
