@@ -1,4 +1,4 @@
-/** The project's own store behind the benchmark's interface. Each ended page also costs a line of JSONL, appended and synced. */
+/** The project's own store behind the benchmark's interface, synced at an interval as the peers are, and without page records, which they have not. */
 import { statSync } from 'node:fs'
 import { join } from 'node:path'
 import type { LinkList } from '../../engine/core/types.ts'
@@ -9,6 +9,7 @@ import { HASH_BYTES, STATUS_OK, type Claimed, type EndedPage, type Frontier, typ
 import type { BenchLinks, BenchUrl } from './workload.ts'
 
 const noBatch: CommitBatch = { ended: [], deferred: [], added: [], again: [], hosts: [], scope: [], warcLengths: new Map() }
+const noLine = new Uint8Array(0)
 const contentHash = new Uint8Array(HASH_BYTES).fill(7)
 
 export class SluiceFrontier implements Frontier {
@@ -22,7 +23,7 @@ export class SluiceFrontier implements Frontier {
   }
 
   static async open(dir: string): Promise<SluiceFrontier> {
-    return new SluiceFrontier(await openStore(dir), dir)
+    return new SluiceFrontier(await openStore(dir, { durability: 'interval' }), dir)
   }
 
   async add(pages: readonly BenchLinks[]): Promise<void> {
@@ -78,7 +79,7 @@ export class SluiceFrontier implements Frontier {
 function endedUrl({ claimed, links }: EndedPage, atMs: number): EndedUrl {
   return {
     url: claimed.at as QueuedUrl, outcome: 'ok', atMs, page: { status: STATUS_OK, contentHash }, links: linkList(links.urls),
-    line: Buffer.from(`{"url":"${claimed.url}"`), wireBytes: 0, bodyBytes: 0,
+    line: noLine, wireBytes: 0, bodyBytes: 0,
   }
 }
 
