@@ -16,7 +16,6 @@ import { cpus, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
-import { memoryNow } from './process-meter.ts'
 import { dropFromCache, limitCache, type CacheLimit } from './store/cache-limit.ts'
 import { fill, run, type Job, type Measured } from './store/job.ts'
 import type { StoreName } from './store/open.ts'
@@ -26,8 +25,11 @@ import type { Size } from './store/workload.ts'
 
 const SMALL_URLS = 100_000
 const URLS_PER_HOST = 100
-/** What a process may grow by while it is measured, so that the limit does not end it. */
-const GROWTH_BYTES = 64 * 1_048_576
+/** What processes may grow by while one is measured, and what the system keeps free, so that the limit ends none of them. */
+const GROWTH_BYTES = 384 * 1_048_576
+
+/** Pages that wait for the disk take their time. */
+const LIMITED_TURNS_MAX = 12_800
 
 interface Asked {
   readonly dir: string
@@ -35,19 +37,18 @@ interface Asked {
   readonly limit: boolean
 }
 
-/** What a measuring process says: what it takes, before the part that counts, and what it measured. */
-type Told = { readonly ownBytes: number } | { readonly measured: Measured }
+/** What a measuring process says: that it is ready for the part that counts, and what it measured. */
+type Told = { readonly isReady: true } | { readonly measured: Measured }
 
 /** Runs one job; with a limit, `cacheBytes` of page cache are left to it while it is measured. */
 async function measure(job: Job, limited?: { readonly limit: CacheLimit; readonly cacheBytes: number }): Promise<Measured> {
   const child = fork(fileURLToPath(import.meta.url), { env: { ...process.env, SLUICE_BENCH_JOB: '1' } })
-  limited?.limit.hold(child.pid!)
   child.send(job)
   let measured: Measured | undefined
   child.on('message', (told: Told) => {
     if ('measured' in told) measured = told.measured
     else {
-      limited?.limit.set(told.ownBytes + limited.cacheBytes)
+      limited?.limit.set(limited.cacheBytes)
       child.send('go on')
     }
   })
@@ -77,7 +78,7 @@ async function runLimited(size: Size, { dir, turns }: Asked, warm: Measured): Pr
   const limit = limitCache()
   if (typeof limit === 'string') return limit
   try {
-    const job: Job = { kind: 'run', store: 'sluice', size, turns, turnsBefore: turns, dir: place }
+    const job: Job = { kind: 'run', store: 'sluice', size, turns: Math.min(turns, LIMITED_TURNS_MAX), turnsBefore: turns, dir: place }
     return await measure(job, { limit, cacheBytes: warm.usedBytes / 4 + GROWTH_BYTES })
   } finally {
     limit.close()
@@ -123,7 +124,7 @@ if (process.env['SLUICE_BENCH_JOB'] === undefined) await main()
 else {
   const [job] = await once(process, 'message') as [Job]
   const ready = async (): Promise<void> => {
-    process.send!({ ownBytes: memoryNow().ownBytes } satisfies Told)
+    process.send!({ isReady: true } satisfies Told)
     await once(process, 'message')
   }
   const measured = await (job.kind === 'fill' ? fill(job) : run(job, ready))

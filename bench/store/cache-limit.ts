@@ -1,41 +1,42 @@
 /**
- * Limits the page cache of one process, so that a store that is larger than memory can be measured on a machine that has
- * more: a memory cgroup of its own, version 1 or 2, for which the benchmark must be root on Linux. The pages of a file
- * belong to the cgroup that read them first, so the file is dropped from the cache beforehand.
+ * Leaves a store less page cache than its file would take, on a machine that has more memory: a tmpfs is filled until no
+ * more is available than was asked for. Linux, as root, without swap space (what lies in a tmpfs would go there).
+ *
+ * A memory cgroup was tried first: its bound holds the process and its cache together, and writing through it waited for
+ * the group's own dirty pages, so that a small run did not end within minutes.
  */
 import { spawnSync } from 'node:child_process'
-import { existsSync, mkdirSync, rmdirSync, writeFileSync } from 'node:fs'
+import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, writeSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-const V1 = '/sys/fs/cgroup/memory'
-const V2 = '/sys/fs/cgroup'
+const CHUNK = Buffer.alloc(4 * 1_048_576)
 
 export interface CacheLimit {
-  /** Moves a process into the group, whose bound is set later: bytes of the process and of its page cache together. */
-  hold(pid: number): void
+  /** Leaves so many bytes, for the cache and for what processes may grow by. */
   set(bytes: number): void
   close(): void
 }
 
 /** Answers a reason when there can be none. */
 export function limitCache(): CacheLimit | string {
-  const isV1 = existsSync(join(V1, 'memory.limit_in_bytes'))
-  if (!isV1 && !existsSync(join(V2, 'cgroup.controllers'))) return 'there are no memory cgroups'
-  const group = join(isV1 ? V1 : V2, `sluice-bench-${process.pid}`)
-  try {
-    mkdirSync(group)
-  } catch (error) {
-    return `a memory cgroup cannot be made: ${error instanceof Error ? error.message : String(error)}`
+  if (availableBytes() === undefined) return 'this system does not say how much memory is available'
+  if (memoryInfo('SwapTotal') !== 0) return 'there is swap space'
+  const dir = mkdtempSync(join(tmpdir(), 'sluice-ballast-'))
+  const { status, stderr } = spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=100%', 'none', dir], { encoding: 'utf8' })
+  if (status !== 0) {
+    rmSync(dir, { recursive: true })
+    return `no file system can be mounted: ${stderr?.trim() ?? 'there is no mount'}`
   }
+  const fd = openSync(join(dir, 'ballast'), 'w')
   return {
-    hold: (pid) => writeFileSync(join(group, 'cgroup.procs'), String(pid)),
-    set: (bytes) => writeFileSync(join(group, isV1 ? 'memory.limit_in_bytes' : 'memory.max'), String(Math.round(bytes))),
+    set(bytes) {
+      while (availableBytes()! > bytes + CHUNK.length) writeSync(fd, CHUNK)
+    },
     close() {
-      try {
-        rmdirSync(group)
-      } catch {
-        // The kernel may still be giving its pages back; an empty group costs nothing.
-      }
+      closeSync(fd)
+      spawnSync('umount', [dir])
+      rmSync(dir, { recursive: true })
     },
   }
 }
@@ -44,4 +45,17 @@ export function limitCache(): CacheLimit | string {
 export function dropFromCache(file: string): string | undefined {
   const { status, error } = spawnSync('dd', [`of=${file}`, 'oflag=nocache', 'conv=notrunc,fdatasync', 'count=0'], { stdio: 'ignore' })
   return status === 0 ? undefined : `${file} stays in the page cache: ${error?.message ?? `dd ended with ${status}`}`
+}
+
+function availableBytes(): number | undefined {
+  return memoryInfo('MemAvailable')
+}
+
+function memoryInfo(name: string): number | undefined {
+  try {
+    const found = new RegExp(`^${name}:\\s+(\\d+) kB`, 'm').exec(readFileSync('/proc/meminfo', 'utf8'))
+    return found === null ? undefined : Number(found[1]) * 1_024
+  } catch {
+    return undefined
+  }
 }

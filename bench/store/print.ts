@@ -40,8 +40,8 @@ function cell(value: number, digits: number): string {
 
 /**
  * From the run with a limited page cache, where a page costs its CPU and waits for its faults. Assumed: a quarter of the
- * file in memory there too, the same links, a disk that answers as this one did, and a tree that is one level deeper for
- * each hundredfold, whose upper levels stay in memory.
+ * file in memory there too, the same links, a disk that answers as this one did, and as many leaves read for a page: what
+ * is above the leaves, a hundredth of a tree, stays in memory.
  */
 export function printProjection({ pages, elapsedMs, majorFaults, readBytes, usedBytes, queued }: Measured, urls: number): void {
   const gb = usedBytes / queued * BILLION / 1e9
