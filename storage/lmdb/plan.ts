@@ -197,10 +197,11 @@ export class Plan {
     const url = this.queue.evict(host, priority, { isLeased: (sequence) => isLeased(host.name, sequence), rowsMax: limits.evictionRowsMax })
     if (url === undefined) return false
     this.#left(host, url)
-    const { depth, fingerprint } = url
-    this.#settle(seenKey(this.#view.hashOf(host.name), fingerprint), 'dropped', {
-      url: url.url, status: 0, outcome: 'dropped', code, fetchedAtMs: url.previous?.fetchedAtMs ?? 0, depth, priority: url.priority,
-    })
+    const key = seenKey(this.#view.hashOf(host.name), url.fingerprint)
+    const value = this.#view.tables.pages.get(key)
+    // What was known of its page before stands, but for its due time.
+    const { due: _due, ...before }: Partial<PageRow> = value === undefined ? {} : decodePageRow(value)
+    this.#settle(key, 'dropped', { fetchedAtMs: 0, ...before, url: url.url, status: 0, outcome: 'dropped', code, depth: url.depth, priority: url.priority })
     this.counters.dropped += 1
     return true
   }

@@ -194,6 +194,18 @@ export function storeAgainContract(name: string, open: (dir: string) => Promise<
         expect(sums()).toMatchObject({ pending: 30, dropped: 30, discovered: 61 })
       })
 
+      test('keeps what is known of the page of a URL that it gives up', async () => {
+        await store.commit(emptyBatch({ added: [newUrl('http://a.test/0'), newUrl('http://b.test/worst', { priority: 9 })] }))
+        const [worst] = claim('b.test')
+        const page = { status: 200, contentHash: new Uint8Array(16).fill(7), etag: '"1"' }
+        await store.commit(emptyBatch({ ended: [ended(worst!, { atMs: 5_000, page })] }))
+        await store.commit(emptyBatch({ again: [worst!] }))
+        await store.setCaps({ queuedPerHostMax: 1 })
+        await store.commit(emptyBatch({ ended: [links(claim('a.test')[0]!, 'http://b.test/better')] }))
+        const dropped = store.pageRows(undefined, 100).rows.find(({ page: { url } }) => url === worst!.url)!.page
+        expect(dropped).toMatchObject({ ...page, status: 0, outcome: 'dropped', code: 'host_full', fetchedAtMs: 5_000 })
+      })
+
       test('of a registrable domain counts all its hosts, also those that were there before it was asked for', async () => {
         await add('http://x.test/0', 'http://a.b.test/0', 'http://c.b.test/0')
         await store.setCaps({ queuedPerDomainMax: 3 })
