@@ -33,6 +33,7 @@ import { holdsData, openEnvironment, type Tables, type Write } from './environme
 import { findHostKey, hostNameAt, hostOfRow, readHost } from './hosts.ts'
 import { after, dueAtMsOf, fingerprintOfSeen, hostKeyOf, seenKey, seenKeyOfDue } from './layout.ts'
 import { Plan } from './plan.ts'
+import { previousFetch } from './previous-fetch.ts'
 import { claim, type ClaimOptions } from './queue.ts'
 import { decodeQueueRow } from './queue-row.ts'
 import { checkVersion, freshRows, metaKeys, readLengths, readState, stateRow, type StoredState } from './state.ts'
@@ -118,6 +119,8 @@ export class LmdbStore implements Store {
   #caps = noCaps
   #storeBytesMax = Number.POSITIVE_INFINITY
   #isLeased: (host: string, sequence: number) => boolean = () => false
+  /** Sequences that the commit under way drops from full queues: their rows are there until it ends, and nobody may claim them. */
+  #evicted: readonly number[] = []
   readonly #stats = { commits: 0, rowsWritten: 0, linksKnown: 0, linksLookedUp: 0, linksNew: 0 }
   #committing: Promise<unknown> | undefined
   #closed: Promise<void> | undefined
@@ -201,7 +204,8 @@ export class LmdbStore implements Store {
    */
   claim(host: string, options: ClaimOptions): Claim {
     const reader = { queue: this.#tables.queue, previousOf: (url: QueuedUrl) => this.#previousOf(url) }
-    return claim(reader, this.#cursors, { name: host, key: this.#hostKey(host) }, options)
+    const leased = this.#evicted.length === 0 ? options.leased : new Set([...options.leased, ...this.#evicted])
+    return claim(reader, this.#cursors, { name: host, key: this.#hostKey(host) }, { ...options, leased })
   }
 
   async commit(batch: CommitBatch): Promise<CommitResult> {
@@ -224,8 +228,13 @@ export class LmdbStore implements Store {
       isStoreFull: this.#isStoreFull(), isLeased: this.#isLeased, queries: this.#queries, counters, sequence,
       commitNumber: commitNumber + 1,
     }, batch)
-    this.#state = await writePlan(plan, batch, this.#places, commitNumber + 1)
     const { admission, queue } = plan
+    this.#evicted = queue.evicted
+    try {
+      this.#state = await writePlan(plan, batch, this.#places, commitNumber + 1)
+    } finally {
+      this.#evicted = []
+    }
     for (const { hostKey, sequence } of queue.left) this.#cursors.left(hostKey, sequence)
     for (const row of queue.entered) this.#cursors.entered(hostKeyOf(row), row)
     for (const fingerprint of admission.proven) this.#known?.add(fingerprint)
@@ -334,13 +343,7 @@ export class LmdbStore implements Store {
   }
 
   #previousOf({ host, fingerprint }: QueuedUrl): PreviousFetch | undefined {
-    const page = this.page(host, fingerprint)
-    if (page === undefined) return undefined
-    const { fetchedAtMs, status, contentHash, etag, lastModified, payloadDigest, payloadAtMs, due, goneTimes } = page
-    return {
-      fetchedAtMs, status, ...(contentHash && { contentHash }), ...(etag !== undefined && { etag }), ...(lastModified !== undefined && { lastModified }),
-      ...(payloadDigest && { payloadDigest }), ...(payloadAtMs !== undefined && { payloadAtMs }), ...(due && { intervalMs: due.intervalMs }), ...(goneTimes !== undefined && { goneTimes }),
-    }
+    return previousFetch(this.#tables, seenKey(this.#hashOf(host), fingerprint))
   }
 
   close(): Promise<void> {

@@ -42,6 +42,8 @@ export class QueueEdit {
   /** URLs that left, and rows that came in and may be claimed at once. */
   readonly left: { readonly hostKey: Uint8Array; readonly sequence: number }[] = []
   readonly entered: Uint8Array[] = []
+  /** Sequences of those that left to make room, which nobody had claimed. */
+  readonly evicted: number[] = []
   sequence: number
 
   readonly #view: QueueEditView
@@ -103,6 +105,7 @@ export class QueueEdit {
       const worst = decodeQueueRow(key, value, host.name).findLast(({ url: { sequence } }) => !isLeased(sequence) && gone?.has(sequence - sequenceOf(key)) !== true)
       if (worst === undefined || worst.url.priority <= priority) continue
       this.take(worst.url)
+      this.evicted.push(worst.url.sequence)
       return worst.url
     }
     return undefined

@@ -194,6 +194,16 @@ export function storeAgainContract(name: string, open: (dir: string) => Promise<
         expect(sums()).toMatchObject({ pending: 30, dropped: 30, discovered: 61 })
       })
 
+      test('hands out nothing that the commit under way is giving up', async () => {
+        await store.commit(emptyBatch({ added: [newUrl('http://a.test/0'), newUrl('http://b.test/worst', { priority: 9 })] }))
+        await store.setCaps({ queuedPerHostMax: 1 })
+        const committing = store.commit(emptyBatch({ ended: [links(claim('a.test')[0]!, 'http://b.test/better')] }))
+        expect(claim('b.test')).toEqual([])
+        await committing
+        expect(textsOf('b.test')).toEqual(['http://b.test/better'])
+        for (const url of claim('b.test')) await store.commit(emptyBatch({ ended: [ended(url)] }))
+      })
+
       test('keeps what is known of the page of a URL that it gives up', async () => {
         await store.commit(emptyBatch({ added: [newUrl('http://a.test/0'), newUrl('http://b.test/worst', { priority: 9 })] }))
         const [worst] = claim('b.test')
