@@ -192,7 +192,8 @@ export class CrawlLoop {
     const run = this.#run
     if (run === undefined) return
     this.#collect(run)
-    if (run.stop === 'withdrawing') this.#withdraw()
+    // A run that is over waits for no room on the disk: only the run that goes on does.
+    if (run.stop === 'withdrawing' || (run.reason !== undefined && this.#isStuck)) this.#withdraw()
     else this.#parses.fill(this.#fetches.received)
     if (run.reason === undefined && !this.#isPaused) this.#due.pump()
     if (run.reason === undefined) this.#dispatch(run)
@@ -204,7 +205,8 @@ export class CrawlLoop {
   /** Takes results out of their slots as far as those after them have room. */
   #collect(run: Run<Settled>): void {
     const { commits, events } = this.#parts
-    if (run.window !== undefined && run.aborter.signal.aborted) return this.#collectUnwanted()
+    const isConsumerGone = run.window !== undefined && run.aborter.signal.aborted
+    if (isConsumerGone || (run.reason !== undefined && commits.isStuck)) return this.#collectUnwanted()
     const needsRecord = run.window !== undefined || events.areHeard
     while (!commits.isFull && run.window?.isFull !== true) {
       const settled = this.#parses.collect(needsRecord)
@@ -214,7 +216,7 @@ export class CrawlLoop {
     }
   }
 
-  /** The consumer will ask for no more pages: what lies in slots is not stored, and comes again. */
+  /** The consumer will ask for no more pages, or none can be stored: what lies in slots comes again. */
   #collectUnwanted(): void {
     for (let settled = this.#parses.collect(false); settled !== undefined; settled = this.#parses.collect(false)) {
       this.#giveBack(settled.ended.url)
@@ -272,8 +274,13 @@ export class CrawlLoop {
 
   /** There is no room for what a fetch would have written. */
   get #shortage(): 'disk' | 'store_full' | undefined {
-    const { commits, disk, pool } = this.#parts
-    return commits.isStuck || pool.isStuck ? 'disk' : disk.shortOf
+    return this.#isStuck ? 'disk' : this.#parts.disk.shortOf
+  }
+
+  /** Something could not be written for want of room, and waits for some. */
+  get #isStuck(): boolean {
+    const { commits, pool } = this.#parts
+    return commits.isStuck || pool.isStuck
   }
 
   /** Why there is no URL to start, although there would be room. */

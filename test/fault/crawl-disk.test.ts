@@ -3,7 +3,7 @@ import * as fs from 'node:fs'
 import * as os from 'node:os'
 import * as path from 'node:path'
 import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { Crawler, type CrawlOptionsGiven } from '../../engine/index.ts'
+import { Crawler, type CrawlOptionsGiven, type SluiceError } from '../../engine/index.ts'
 import { notOnce, openBed, readPages, readWarcs, type CrawlBed } from '../support/crawl.ts'
 import { cliPath, run, sluice, until } from '../support/processes.ts'
 
@@ -136,6 +136,23 @@ describe.skipIf(small === undefined)('a crawl on a disk that fills up (skipped w
 
   it('pauses before anything fails when less is left than it may need', async () => {
     await crawl({ durability: 'interval' }, 1024 ** 2 * 2)
+  })
+
+  it('ends at its time also while nothing can be written, and what was not stored comes again', async () => {
+    const options = { ...bed.options, dir: path.join(small!, 'timed'), format: ['jsonl', 'warc'] as const }
+    const crawler = await Crawler.open(options)
+    await crawler.add(bed.web.seeds)
+    const running = crawler.start({ maxTimeMs: 3_000 }).then(({ state }) => state, (error: SluiceError) => error.code)
+    await until(() => crawler.stats().pages > 10)
+    fill(0)
+    // A slow machine may come to the time before it has filled the disk.
+    expect(['disk_full', 'limit']).toContain(await running)
+    await crawler.close()
+    fs.rmSync(ballast, { force: true })
+    const rest = await Crawler.open(options)
+    expect(await rest.start()).toMatchObject({ state: 'complete', pages: bed.web.pages })
+    await rest.close()
+    await expectWhole(options.dir)
   })
 })
 
