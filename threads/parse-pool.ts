@@ -174,7 +174,10 @@ export class ParsePool {
 
   /** There may be room on the disk again. */
   retry(): void {
-    if (this.#isStuck) this.#turns.resume()
+    if (!this.#isStuck) return
+    // Those that waited for room may have been withdrawn: then no turn is taken that could tell.
+    this.#isStuck = this.#slots.ring.outstanding > 0
+    this.#turns.resume()
   }
 
   /** Takes back the pages that wait for a worker: answers their tickets, which are void now. */

@@ -117,6 +117,51 @@ describe('a pool', () => {
     expect(await failed).toMatchObject({ code: 'disk_failed' })
     expect(rig.collected).toEqual([])
   })
+
+  /** A rig whose WARC files find no room from the start; `free` makes some. */
+  async function openFullRig(): Promise<{ readonly full: PoolRig; readonly isStuck: Promise<void>; free(): Promise<void> }> {
+    const flag = join(scratch, 'full')
+    await writeFile(flag, '')
+    const full = await openRig({
+      worker: { warcDir: scratch },
+      extractor: `import fs from 'node:fs'
+        import { syncBuiltinESMExports } from 'node:module'
+        const { writeSync } = fs
+        fs.writeSync = (...given) => {
+          if (fs.existsSync(${JSON.stringify(flag)})) throw Object.assign(new Error('no room'), { code: 'ENOSPC' })
+          return writeSync(...given)
+        }
+        syncBuiltinESMExports()
+        export default () => undefined`,
+    })
+    rig = full
+    const isStuck = new Promise<void>((resolve) => { full.pool.onDiskFull = resolve })
+    return { full, isStuck, free: () => rm(flag) }
+  }
+
+  it('keeps the pages that found no room for their records, and reads them when there is some', async () => {
+    const { full, isStuck, free } = await openFullRig()
+    await full.put(smallPage(1))
+    await full.put(smallPage(2))
+    await isStuck
+    expect([full.pool.isStuck, full.collected]).toEqual([true, []])
+    await free()
+    full.pool.retry()
+    await full.until(() => full.collected.length === 2)
+    expect(full.collected.every((page) => 'result' in page)).toBe(true)
+  })
+
+  it('is stuck no longer when the pages that waited for room were withdrawn', async () => {
+    const { full, isStuck, free } = await openFullRig()
+    const ticket = await full.put(smallPage(1))
+    await isStuck
+    expect(full.pool.withdraw()).toEqual([ticket])
+    await free()
+    full.pool.retry()
+    expect(full.pool.isStuck).toBe(false)
+    await full.put(smallPage(2))
+    await full.until(() => full.collected.length === 1)
+  })
 })
 
 describe('opening', () => {
