@@ -133,13 +133,15 @@ export class Suspects {
     }
   }
 
-  /** What was read alone is over: either it is back in its host's hands, or it did not end the process. */
+  /** What was read alone is over: either it is back in its host's hands, or in the store's, or it did not end the process. */
   #settleAlone(hosts: SuspectHosts): void {
     const alone = this.#alone
     if (alone === undefined) return
     this.#alone = undefined
-    const { host, sequence } = alone.url
-    if (hosts.host(host)?.claimed.some((url) => url.sequence === sequence) === true) this.#waiting.unshift(alone)
+    const { row, sequence } = alone.url
+    const host = hosts.host(alone.url.host)
+    const isInHand = host?.claimed.some((url) => url.sequence === sequence) === true
+    if (isInHand || (host?.leased?.has(sequence) !== true && this.#store.queued(row, sequence) !== undefined)) this.#waiting.unshift(alone)
     else this.#known.delete(sequence)
     this.#save()
   }

@@ -115,6 +115,20 @@ describe('suspects', () => {
     expect(world.file).toEqual([])
   })
 
+  it('stay suspects when their host gets better URLs before they are read', () => {
+    const world = new World()
+    const [suspect] = world.frontier.add('a', 1, true)
+    world.open().dieWith(suspect!)
+    world.clock.advance(delayMs)
+    expect(world.next()).toMatchObject({ kind: 'read', candidate: { url: { sequence: suspect!.sequence } } })
+    // It waits for robots.txt; meanwhile somebody adds a URL of the first class.
+    world.frontier.add('a')
+    world.scheduler.grow('a')
+    expect(world.next()).toMatchObject({ kind: 'read', candidate: { url: { sequence: suspect!.sequence } } })
+    world.survive(world.scheduler.start({ host: world.scheduler.host('a')!, url: world.scheduler.host('a')!.claimed[0]! }))
+    expect([world.next(), world.file]).toEqual([{ kind: 'none' }, []])
+  })
+
   it('are nobody’s after a clean stop, whatever the notes say', () => {
     const world = new World()
     const [url] = world.frontier.add('a')
