@@ -2,7 +2,7 @@
  * Main module of the process in which a crawl directory is checked or compacted: reading a damaged store may end the
  * process. It is told once what to do, answers once, and ends; at once when its parent is gone.
  */
-import { SluiceError } from '../core/errors.ts'
+import { sluiceErrorOf, type SluiceError } from '../core/errors.ts'
 import { compactCrawl, checkCrawlDir } from './care-tasks.ts'
 import { watchParent } from './lifeline.ts'
 
@@ -15,10 +15,8 @@ async function answerTo({ task, dir }: CareTask): Promise<CareAnswer> {
   try {
     return { ok: true, result: await (task === 'check' ? checkCrawlDir(dir) : compactCrawl(dir)) }
   } catch (error) {
-    const { message } = error as Error
-    if (error instanceof SluiceError) return { ok: false, code: error.code, message }
-    // LMDB's own words, for a page that is none.
-    return /\bMDB_/.test(message) ? { ok: false, code: 'store_corrupt', message: `the store in ${dir} is damaged: ${message}` } : { ok: false, code: 'internal', message }
+    const { code, message } = sluiceErrorOf(error)
+    return { ok: false, code, message }
   }
 }
 
