@@ -6,6 +6,7 @@
  * version's is taken as no suspects. It cannot fail a crawl: without it a page may end the process once more.
  */
 import * as fs from 'node:fs'
+import { limits } from './core/limits.ts'
 
 export interface KnownSuspect {
   /** The queue row in hexadecimal, and the sequence: as `Store.queued` takes them. */
@@ -20,13 +21,11 @@ export interface KnownSuspect {
 }
 
 const VERSION = 1
-/** Every process leaves as many as it had workers, and a crawl that dies again and again adds to them. */
-export const suspectsMax = 512
 
 export function readSuspects(file: string): KnownSuspect[] {
   try {
     const { version, suspects } = JSON.parse(fs.readFileSync(file, 'utf8')) as { version: unknown; suspects: unknown }
-    return version === VERSION && Array.isArray(suspects) ? suspects.filter(isSuspect).slice(0, suspectsMax) : []
+    return version === VERSION && Array.isArray(suspects) ? suspects.filter(isSuspect).slice(0, limits.suspectsMax) : []
   } catch {
     return []
   }

@@ -19,12 +19,11 @@ import * as path from 'node:path'
 import type { Store } from '../storage/store.ts'
 import { clearNotes, readNotes } from '../threads/in-hand.ts'
 import { SluiceError } from './core/errors.ts'
+import { limits } from './core/limits.ts'
 import type { QueuedUrl } from './core/types.ts'
 import { restUntilMs, type Host } from './schedule/host.ts'
 import type { Candidate } from './schedule/scheduler.ts'
-import { readSuspects, suspectsMax, writeSuspects, type KnownSuspect } from './suspect-file.ts'
-
-export const deathsMax = 2
+import { readSuspects, writeSuspects, type KnownSuspect } from './suspect-file.ts'
 
 export interface Suspect {
   readonly url: QueuedUrl
@@ -107,7 +106,7 @@ export class Suspects {
     let [first, firstAtMs]: [Suspect | undefined, number] = [undefined, Number.POSITIVE_INFINITY]
     for (const suspect of this.#waiting) {
       const host = hosts.host(suspect.url.host)
-      const atMs = host !== undefined && suspect.deaths >= deathsMax ? nowMs : startAtMs(host, nowMs)
+      const atMs = host !== undefined && suspect.deaths >= limits.suspectDeathsMax ? nowMs : startAtMs(host, nowMs)
       if (first === undefined || atMs < firstAtMs) [first, firstAtMs] = [suspect, atMs]
     }
     if (first === undefined) return { kind: 'none' }
@@ -115,7 +114,7 @@ export class Suspects {
     this.#waiting.splice(this.#waiting.indexOf(first), 1)
     const candidate = hosts.bringForward(first.url)
     if (candidate === undefined) return this.next(hosts, { nowMs, delayMs })
-    if (first.deaths >= deathsMax) return { kind: 'set_aside', candidate }
+    if (first.deaths >= limits.suspectDeathsMax) return { kind: 'set_aside', candidate }
     this.#alone = first
     this.#save()
     return { kind: 'read', candidate }
@@ -170,7 +169,7 @@ function suspectsOf(known: readonly KnownSuspect[], notes: readonly { row: Uint8
   }))
   const isKnown = new Set(known.map(({ sequence }) => sequence))
   const fresh = notes.filter(({ sequence }) => !isKnown.has(sequence)).map((note) => ({ ...note, deaths: 0 }))
-  return [...before, ...fresh].slice(0, suspectsMax).flatMap(({ row, sequence, url, deaths }) => {
+  return [...before, ...fresh].slice(0, limits.suspectsMax).flatMap(({ row, sequence, url, deaths }) => {
     const found = store.queued(row, sequence)
     // The note of another crawl, copied here: its URL is not what lies there.
     return found?.url.startsWith(url) === true ? [{ url: found, deaths }] : []

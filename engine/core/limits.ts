@@ -79,6 +79,10 @@ export const limits = {
   parseDeadlineMs: 10_000,
   /** A dead worker costs its page one try. */
   parseTriesMax: 2,
+  /** Pages that are remembered as perhaps having ended the process: each one leaves as many as it had workers, and a crawl that dies again and again adds to them. */
+  suspectsMax: 512,
+  /** Deaths of the process while it reads a page alone; then the page is set aside. */
+  suspectDeathsMax: 2,
   workerHeapMb: 256,
   /** An extractor's record as JSON; a larger one is a failure of the extractor. */
   extractedBytesMax: 1 * MB,
@@ -182,6 +186,7 @@ invariant(limits.linkCharsMax < limits.urlBytesMax, 'a link that is too long to 
 invariant(limits.backoffMsMin < limits.backoffMsMax, 'back-off has room to grow')
 invariant(limits.retryAfterMsMax < limits.hostGivenUpMs, 'a host that was given up is not tried again during its rest')
 invariant(limits.metaBytesMax > 2 * limits.urlBytesMax, 'a URL and its referrer fit into a slot')
+invariant(limits.suspectsMax <= limits.hostsResolvingMax, 'the hosts of suspects are all brought into memory before any other')
 invariant(limits.slotsMin >= 2, 'one slot can be filled while another is parsed')
 invariant(limits.robotsAgeMsMin < limits.robotsAgeMsMax, 'a robots.txt lives for a while')
 invariant(limits.dnsTtlMsMin < limits.dnsTtlMsMax, 'a look-up lives for a while')
