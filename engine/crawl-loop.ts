@@ -7,6 +7,7 @@
  * leave their slots, slots take what was received, and then new fetches begin. It runs after every event, once a turn
  * of the event loop. Back-pressure is the absence of room: a consumer that does not acknowledge fills the window, a
  * full window leaves results in their slots, full slots stop the dispatch, and without dispatch nothing is claimed.
+ * Besides, a pump moves what is due back into the queue, and suspects of an earlier death are dispatched before the rest.
  *
  * Invariant: no stage waits on one before it. Main thread.
  */

@@ -22,8 +22,12 @@
  * the **commit loop** gathers outcomes, and the store writes a batch in one transaction: the page's row and its new
  * links, the end of its queue row, counters, and how long each result file is now (`storage/sinks`). Hosts that got
  * new links wake up in the scheduler, and the round begins again.
+ *
  * What is to be fetched again lies in the store under the moment that `schedule/recrawl` chose; the **due pump**
- * (`due-pump`) moves it back into the queue when that has come.
+ * (`due-pump`) moves it back into the queue when that has come, `requeue` when somebody asks for it. Before all other work
+ * go the **suspects** (`suspects`): pages that a worker had in hand when the last process died, as their notes
+ * (`threads/in-hand`) tell; each is read alone. While there is no room on the **disk** (`flow/disk-space`) nothing is
+ * fetched, and what could not be written is tried again.
  *
  *     frontier -> scheduler -> robots -> fetcher -> page ring -> worker -> done slots -> window -> commit -> frontier
  *

@@ -24,7 +24,7 @@ export interface EndedUrl {
   readonly page?: PageAnswer
   /** When it is to be fetched again, by the recrawl policy; absent: never. */
   readonly due?: { readonly atMs: number; readonly intervalMs: number }
-  /** With `page.status` 200 and a body that is the same as before. */
+  /** With outcome `ok` and a body that is the same as before. */
   readonly isUnchanged?: true
   /** Enter the frontier with the depth of `url` plus one and that depth as priority; a redirect keeps depth and priority and gets the chain. */
   readonly links: LinkList

@@ -86,7 +86,8 @@ export interface FailureRule {
 }
 
 /**
- * Every failure code of a URL. One place reads it: the scheduler's release. Sources: RFC 9110 section 15 for statuses,
+ * Every failure code of a URL. What a failure leads to is read from here when the scheduler releases a URL (its rules for
+ * hosts are in host-failures.ts), and whether a later fetch may have another answer by the recrawl policy. Sources: RFC 9110 section 15 for statuses,
  * RFC 6585 for 429, RFC 9309 section 2.3.1 for robots.txt.
  */
 export const failureTable = {

@@ -7,16 +7,27 @@
  *   outlink    a URL found in a page; depth of the page plus one (a redirect's target keeps the depth)
  *   origin     scheme, host and port; keys robots verdicts, connections and TLS
  *   host       the host name; keys queue, limiter and counts
+ *   domain     the registrable domain of a host, by the public suffix list; keys caps and budgets
  *   unit       host, registrable domain or IP address, as the operator chose; keys the politeness clocks
  *   key        the canonical form of a URL, used to tell whether two URLs are one; never requested
  *   fingerprint  the first 128 bits of SHA-256 of the key
  *   claim      to take URLs of a host out of the frontier into memory; their rows stay on disk
- *   lease      a claimed URL while it is being fetched; a memory of the process, never stored
- *   outcome    what became of a URL; there is one terminal outcome for each
+ *   hand       URLs of a host that were claimed and are not started yet
+ *   lease      a claimed URL until its outcome is stored; a memory of the process, never stored
+ *   class      first or later: a URL over its domain's budget is of the later class, which waits for the first
+ *   defer      to put a claimed URL back under a later moment, to be tried again
+ *   rest       of a host: nothing is asked of it until a moment that we chose (back-off) or its server named (Retry-After)
+ *   given up   of a host: its URLs end with the code of its last failure, until it is revived or a day has passed
+ *   outcome    what became of a URL; there is one terminal outcome for each, until it is fetched again
+ *   due        of a URL with an outcome: the recrawl policy says when it goes back to the queue
+ *   again      to put a URL with an outcome back into the queue: it is due, or somebody asks for it (requeue, add)
+ *   evict      to drop the worst queued URL of a host for a better one, when the queue is full
+ *   suspect    a page that a worker had in hand when the process died; it is read alone
  *   slot       one place of the page ring in shared memory: a fetched page, and later its result
  *   fill, take, release  what happens to a slot: the fetcher fills, a worker takes, the main thread releases
  *   turn       one Piscina task: a worker takes pages until none is left or its time is up
  *   commit     one transaction: outcomes, outlinks, host records, sink lengths and counters together
+ *   known      of a URL: proven to have a row in the store, by a table in shared memory
  *   sink       a file of results (JSONL, WARC) whose committed length is part of the commit
  */
 import { limits } from './limits.ts'

@@ -196,7 +196,7 @@ export class Scheduler {
     if (lease.host.unit.holder === lease) this.sent(lease.host, lease)
   }
 
-  /** Ends a fetch, and rules what becomes of its URL. The only reader of the failure table. */
+  /** Ends a fetch, and rules what becomes of its URL and its host, by the failure table. */
   release(lease: Lease, end: { ok: true } | { ok: false; code: FailureCode; retryAfterMs?: number }): Ruling {
     const { host, url } = lease
     host.limiter.inFlight -= 1

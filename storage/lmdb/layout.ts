@@ -7,7 +7,7 @@
  * measured at 0.75 microseconds a key (made, as a string, and its fingerprint) where copies cost 0.2.
  *
  *   table         key                                                        value
- *   meta          text                                                       see lmdb-store.ts
+ *   meta          text                                                       see state.ts
  *   hosts         host key (8)                                               name, facts without robots     codec.ts
  *   robots        host key (8)                                               verdicts by origin as JSON
  *   ready         host key (8)                                               URLs of the host in queue (4)
