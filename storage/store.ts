@@ -11,7 +11,7 @@
  * is what the last one wrote, and dedupe is exact without conditional writes.
  */
 import type { StoreStats } from '../engine/core/api-types.ts'
-import type { Counters, LinkList, NewUrl, Outcome, QueuedUrl, RefusalReason } from '../engine/core/types.ts'
+import type { Counters, LinkList, NewUrl, Outcome, PreviousFetch, QueuedUrl, RefusalReason } from '../engine/core/types.ts'
 
 /** A URL that has its outcome. */
 export interface EndedUrl {
@@ -38,16 +38,7 @@ export interface EndedUrl {
 }
 
 /** What a server answered, as far as it is remembered for the next time. */
-export interface PageAnswer {
-  readonly status: number
-  readonly contentHash?: Uint8Array
-  readonly etag?: string
-  readonly lastModified?: string
-  /** Come together. */
-  readonly payloadDigest?: Uint8Array
-  readonly payloadAtMs?: number
-  readonly goneTimes?: number
-}
+export type PageAnswer = Omit<PreviousFetch, 'fetchedAtMs' | 'intervalMs'>
 
 /** What is remembered of an ended URL, under its fingerprint. Its status is 0 when no server answered. */
 export interface PageRow extends PageAnswer {
@@ -124,6 +115,8 @@ export interface CommitBatch {
   /** WARC files (by number) and the length that holds every page of this batch. */
   readonly warcLengths: ReadonlyMap<number, number>
 }
+
+export const emptyBatch: CommitBatch = { ended: [], deferred: [], added: [], again: [], hosts: [], scope: [], warcLengths: new Map() }
 
 export interface CommitResult {
   readonly commitNumber: number

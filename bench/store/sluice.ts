@@ -1,14 +1,12 @@
 /** The project's own store behind the benchmark's interface, synced at an interval as the peers are, and without page records, which they have not. */
 import { statSync } from 'node:fs'
 import { join } from 'node:path'
-import type { LinkList } from '../../engine/core/types.ts'
+import type { LinkList, QueuedUrl } from '../../engine/core/types.ts'
 import { openStore, type LmdbStore } from '../../storage/lmdb/lmdb-store.ts'
-import type { CommitBatch, EndedUrl } from '../../storage/store.ts'
-import type { QueuedUrl } from '../../engine/core/types.ts'
+import { emptyBatch, type EndedUrl } from '../../storage/store.ts'
 import { HASH_BYTES, STATUS_OK, type Claimed, type EndedPage, type Frontier, type HostClaim } from './frontier.ts'
 import type { BenchLinks, BenchUrl } from './workload.ts'
 
-const noBatch: CommitBatch = { ended: [], deferred: [], added: [], again: [], hosts: [], scope: [], warcLengths: new Map() }
 const noLine = new Uint8Array(0)
 const contentHash = new Uint8Array(HASH_BYTES).fill(7)
 
@@ -28,7 +26,7 @@ export class SluiceFrontier implements Frontier {
 
   async add(pages: readonly BenchLinks[]): Promise<void> {
     const added = pages.flatMap(({ urls, referrer, depth }) => urls.map(({ host, fingerprint, url }) => ({ url, host, fingerprint, depth, priority: depth, referrer })))
-    await this.store.commit({ ...noBatch, added })
+    await this.store.commit({ ...emptyBatch, added })
   }
 
   async claim(hosts: readonly HostClaim[]): Promise<readonly (readonly Claimed[])[]> {
@@ -44,7 +42,7 @@ export class SluiceFrontier implements Frontier {
 
   async commit(pages: readonly EndedPage[]): Promise<number> {
     const atMs = Date.now()
-    const { newLinks } = await this.store.commit({ ...noBatch, ended: pages.map((page) => endedUrl(page, atMs)) })
+    const { newLinks } = await this.store.commit({ ...emptyBatch, ended: pages.map((page) => endedUrl(page, atMs)) })
     for (const { claimed } of pages) {
       const leased = this.#leasedOf(claimed.host)
       leased.delete((claimed.at as QueuedUrl).sequence)

@@ -3,8 +3,9 @@
  * hosts are marked in the store, and the next run ends what is queued of them.
  */
 import { SluiceError } from '../core/errors.ts'
-import { writeOut } from './batch.ts'
 import { hostNameOf } from '../core/host-name.ts'
+import { emptyBatch } from '../../storage/store.ts'
+import { writeOut } from './batch.ts'
 import { askRunning, checkCrawl, changeStore } from './owner.ts'
 
 /** Resolves to the exit code. Throws `usage`, `no_crawl`, and what opening the store throws. */
@@ -13,9 +14,7 @@ export async function runExclude(given: readonly string[], dir: string): Promise
   const hosts = given.map(hostNameOf)
   checkCrawl(dir)
   if (!await excludeRunning(dir, hosts)) {
-    await changeStore(dir, (store) => store.commit({
-      ended: [], deferred: [], added: [], again: [], scope: [], warcLengths: new Map(), hosts: hosts.map((name) => ({ name, excluded: true as const })),
-    }))
+    await changeStore(dir, (store) => store.commit({ ...emptyBatch, hosts: hosts.map((name) => ({ name, excluded: true as const })) }))
   }
   await writeOut(hosts.map((host) => `excluded ${host}\n`).join(''))
   return 0

@@ -6,7 +6,7 @@ import type { RequeueFilter, RequeueResult } from '../core/api-types.ts'
 import { SluiceError } from '../core/errors.ts'
 import { requeueUrls, wantedOf, type Wanted } from '../requeue.ts'
 import { forgiven } from '../schedule/host-memory.ts'
-import type { HostRecord } from '../../storage/store.ts'
+import { emptyBatch, type HostRecord } from '../../storage/store.ts'
 import { writeOut } from './batch.ts'
 import type { ControlRequest } from './control-handler.ts'
 import { plural } from './human.ts'
@@ -62,7 +62,7 @@ function requeueStopped(dir: string, wanted: Wanted): Promise<RequeueResult> {
       again: async (again) => {
         const hosts = revived.map(({ name }) => forgiven(name))
         revived = []
-        return (await store.commit({ again, hosts, ended: [], deferred: [], added: [], scope: [], warcLengths: new Map() })).again
+        return (await store.commit({ ...emptyBatch, again, hosts })).again
       },
     }, wanted)
   })

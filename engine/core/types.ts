@@ -125,7 +125,7 @@ export interface PreviousFetch {
   readonly contentHash?: Uint8Array
   readonly etag?: string
   readonly lastModified?: string
-  /** SHA-1 of the payload that a WARC file holds, and the date of its record; of crawls that write WARC. */
+  /** SHA-1 of the payload that a WARC file holds, and the date of its record; of crawls that write WARC. They come together. */
   readonly payloadDigest?: Uint8Array
   readonly payloadAtMs?: number
   /** What the recrawl policy last chose; absent before its first choice. */

@@ -2,7 +2,7 @@
 import { fetchUrl, hostOfUrl } from '../../engine/core/fetch-url.ts'
 import { refusalReasons, type LinkList, type NewUrl, type Outcome, type QueuedUrl } from '../../engine/core/types.ts'
 import { fingerprintOf, hostHashOf, keyOf, plainKeys } from '../../engine/core/url-key.ts'
-import type { CheckReport, CommitBatch, EndedUrl, PageRow } from '../../storage/store.ts'
+import { emptyBatch as noChanges, type CheckReport, type CommitBatch, type EndedUrl, type PageRow } from '../../storage/store.ts'
 
 export const noRefusals = Object.fromEntries(refusalReasons.map((reason) => [reason, 0]))
 
@@ -13,7 +13,7 @@ export async function faultsOf(store: { check(): Promise<CheckReport> }): Promis
 }
 
 export function emptyBatch(parts: Partial<CommitBatch> = {}): CommitBatch {
-  return { ended: [], deferred: [], added: [], again: [], hosts: [], scope: [], warcLengths: new Map(), ...parts }
+  return { ...noChanges, ...parts }
 }
 
 export function newUrl(text: string, parts: Partial<NewUrl> = {}): NewUrl {
