@@ -9,7 +9,7 @@ import * as path from 'node:path'
 import * as zlib from 'node:zlib'
 import { limits } from '../../engine/core/limits.ts'
 import { Findings } from '../findings.ts'
-import { fileNumbers, type SinkLengths } from './files.ts'
+import { jsonlFilesOf, type SinkLengths } from './files.ts'
 
 export interface SinksReport {
   readonly problems: readonly string[]
@@ -26,8 +26,7 @@ export async function checkSinks(dir: string, lengths: SinkLengths): Promise<Sin
   const check = new SinkCheck(dir, lengths)
   try {
     for (const name of lengths.keys()) check.length(name)
-    const lines = [...lengths.keys()].filter((name) => fileNumbers([name], 'jsonl').length > 0)
-    for (const name of lines.toSorted()) await check.lines(name)
+    for (const name of jsonlFilesOf(lengths)) await check.lines(name)
   } finally {
     check.close()
   }

@@ -24,6 +24,11 @@ export function fileNumbers(names: Iterable<string>, kind: 'jsonl' | 'warc'): nu
   return [...names].flatMap((name) => pattern.exec(name)?.[1] ?? []).map(Number)
 }
 
+/** Names of the JSONL files, in the order in which they were written. */
+export function jsonlFilesOf(lengths: SinkLengths): string[] {
+  return fileNumbers(lengths.keys(), 'jsonl').toSorted((a, b) => a - b).map(jsonlFileName)
+}
+
 /** Names of all sink files that lie in the crawl directory. */
 export function sinkFilesIn(dir: string): string[] {
   const warcDir = path.join(dir, 'warc')

@@ -7,13 +7,15 @@ import fs from 'node:fs'
 import path from 'node:path'
 import { SluiceError } from '../../core/errors.ts'
 import type { PageRecord } from '../../core/types.ts'
+import { jsonlFilesOf } from '../../../storage/sinks/files.ts'
 
 const newline = 0x0A
 
 /** Buffers of whole lines. Throws `file_unreadable`. */
 export async function* pageLines(dir: string, lengths: ReadonlyMap<string, number>): AsyncGenerator<Buffer, void> {
-  const files = [...lengths].filter(([name, length]) => /^pages-\d+\.jsonl$/.test(name) && length > 0).toSorted(([a], [b]) => (a < b ? -1 : 1))
-  for (const [name, length] of files) {
+  for (const name of jsonlFilesOf(lengths)) {
+    const length = lengths.get(name)!
+    if (length === 0) continue
     try {
       yield* wholeLines(path.join(dir, name), length)
     } catch (error) {
