@@ -57,7 +57,7 @@ export interface OpenedStages {
   close(): Promise<void>
 }
 
-/** Closers of what was opened so far, run last first. */
+/** Closers of what was opened so far, run last first: all of them, whatever one of them throws. */
 class Closers {
   readonly #closers: (() => Promise<void> | void)[] = []
 
@@ -65,8 +65,17 @@ class Closers {
     this.#closers.push(closer)
   }
 
+  /** Rejects with the first failure, once all have run. */
   async close(): Promise<void> {
-    for (const closer of this.#closers.splice(0).toReversed()) await closer()
+    const failures: unknown[] = []
+    for (const closer of this.#closers.splice(0).toReversed()) {
+      try {
+        await closer()
+      } catch (error) {
+        failures.push(error)
+      }
+    }
+    if (failures.length > 0) throw failures[0]
   }
 }
 
@@ -75,7 +84,9 @@ export async function openStages(given: CrawlOptionsGiven, on: StageEvents): Pro
   try {
     return await openAll(given, on, closers)
   } catch (error) {
-    await closers.close()
+    await closers.close().catch(() => {
+      // Why it could not be opened says more.
+    })
     throw error
   }
 }

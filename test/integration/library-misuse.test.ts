@@ -90,3 +90,15 @@ it('puts nothing back of an excluded host, nor by a filter that says nothing, no
   expect([{ requeued: 0, excluded: 1 }, 'crawler_closed']).toContainEqual(await late)
   await expect(crawler.requeue({ all: true })).rejects.toMatchObject({ code: 'crawler_closed' })
 })
+
+it('gives the directory back although its close fails, because somebody deleted the page records meanwhile', async () => {
+  const place = join(dir, 'deleted')
+  const first = await Crawler.open({ dir: place, threads: 1, durability: 'system' })
+  await first.add('http://127.0.0.1:1/')
+  expect(await first.start()).toMatchObject({ state: 'complete', failed: 1 })
+  await rm(join(place, 'pages-000001.jsonl'))
+  await expect(first.close()).rejects.toMatchObject({ code: 'disk_failed' })
+  const second = await Crawler.open({ dir: place, threads: 1 })
+  expect(second.stats()).toMatchObject({ failed: 1, pending: 0 })
+  await second.close()
+})
