@@ -57,7 +57,14 @@ export class Crawler {
       onWorkerLost: (lost) => late.loop?.workerLost(lost),
     })
     late.loop = new CrawlLoop(stages.parts)
-    stages.parts.scheduler.open(stages.isContinued, stages.parts.suspects.hosts)
+    try {
+      stages.parts.scheduler.open(stages.isContinued, stages.parts.suspects.hosts)
+    } catch (error) {
+      await stages.close().catch(() => {
+        // Why it could not be opened says more.
+      })
+      throw error
+    }
     return new Crawler(stages, late.loop)
   }
 

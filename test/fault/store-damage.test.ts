@@ -7,6 +7,7 @@ import { open } from 'lmdb'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { faultsOf, emptyBatch, newUrl } from '../contract/store-batch.ts'
 import { cliPath } from '../support/processes.ts'
+import { Crawler } from '../../engine/index.ts'
 import { openStore } from '../../storage/lmdb/lmdb-store.ts'
 
 const checkChild = new URL('store-check-child.mjs', import.meta.url).pathname
@@ -113,4 +114,12 @@ describe('a damaged data file', () => {
       fs.writeFileSync(data, whole)
     })
   })
+})
+
+it('a crawl that finds its hosts gone as it opens says so, and gives the directory back', async () => {
+  const root = open<Uint8Array, Uint8Array>({ path: path.join(dir, 'store'), overlappingSync: false, encoding: 'binary', keyEncoding: 'binary' })
+  await root.openDB<Uint8Array, Uint8Array>({ name: 'hosts', encoding: 'binary', keyEncoding: 'binary' }).clearAsync()
+  await root.close()
+  await expect(Crawler.open({ dir, threads: 1 })).rejects.toMatchObject({ code: 'store_corrupt' })
+  await expect(Crawler.open({ dir, threads: 1 })).rejects.toMatchObject({ code: 'store_corrupt' })
 })
