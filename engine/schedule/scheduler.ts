@@ -76,7 +76,7 @@ export class Scheduler {
 
   constructor(options: SchedulerOptions) {
     this.#is = options
-    this.#bench = new Workbench(options.clock, (host) => isUnstored(host) && this.#note(host))
+    this.#bench = new Workbench(options.clock, (host) => isUnstored(host) && this.#note(host), (host) => this.#expectMore(host))
     this.#hands = new Hands(options.store, options.clock)
     this.#ended = new EndedHosts(limits.hostsActiveMax)
     this.#loader = new HostLoader({
@@ -284,14 +284,19 @@ export class Scheduler {
     const host = this.#bench.hosts.get(name)
     this.#hands.settled(host, sequence)
     // Its row lies in the store under a later moment: the next claim tells when, also if it is the host's last.
-    if (this.#retrying.delete(sequence)) host.isDrained = false
-    this.#settle(host)
+    if (this.#retrying.delete(sequence)) this.#expectMore(host)
+    else this.#settle(host)
   }
 
   /** The store has more rows of this host than before. */
   grow(name: string): void {
     const host = this.#bench.hosts.get(name)
     if (host === undefined) return this.#loader.load(name)
+    this.#expectMore(host)
+  }
+
+  /** The next claim looks for rows of the first class. */
+  #expectMore(host: Host): void {
     host.isDrained = false
     host.isFirstDrained = false
     this.#hands.dropLater(host)

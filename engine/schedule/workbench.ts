@@ -5,28 +5,39 @@
  *     hosts   by name; each in at most one heap:
  *       turns   of lanes, for those that could start now or later (turns.ts)
  *       idle    by the end of their clocks; then they are forgotten
+ *     returns   of hosts in a later lane, by when a deferred row of theirs falls due: that one is of the first class
  *
  * Invariant: `settle` was called after every change of a host, so a host lies where its state says.
  */
 import type { Clock } from '../core/clock.ts'
-import { Heap } from './heap.ts'
+import { Heap, type HeapItem } from './heap.ts'
 import { canStart, clocksUntilMs, hasWork, isIdle, isLaterNext, Lane, Unit, type Host } from './host.ts'
 import { Turns } from './turns.ts'
+
+/** A host lies in one heap already. */
+interface Return extends HeapItem {
+  readonly host: Host
+  readonly atMs: number
+}
 
 export class Workbench {
   readonly #clock: Clock
   readonly #onForget: (host: Host) => void
+  readonly #onReturn: (host: Host) => void
   readonly #hosts = new Map<string, Host>()
   readonly #units = new Map<string, Unit>()
   readonly #turns = new Turns()
   /** Hosts with work, now or later, whether they may start or not. */
   readonly #working = new Set<Host>()
   readonly #idle = new Heap<Host>((a, b) => a.forgetAtMs < b.forgetAtMs)
+  readonly #returns = new Heap<Return>((a, b) => a.atMs < b.atMs)
+  readonly #returnOf = new Map<Host, Return>()
 
-  /** `onForget` is told of a host before it is forgotten. */
-  constructor(clock: Clock, onForget: (host: Host) => void) {
+  /** `onForget` is told of a host before it is forgotten; `onReturn` of one that has a row of the first class again, which it must then know. */
+  constructor(clock: Clock, onForget: (host: Host) => void, onReturn: (host: Host) => void) {
     this.#clock = clock
     this.#onForget = onForget
+    this.#onReturn = onReturn
   }
 
   get hosts(): ReadonlyMap<string, Host> {
@@ -39,12 +50,14 @@ export class Workbench {
 
   /** The host whose turn it is now. */
   next(): Host | undefined {
-    return this.#turns.next(this.#clock.nowMs())?.peek()
+    const nowMs = this.#clock.nowMs()
+    for (let due = this.#returns.peek(); due !== undefined && due.atMs <= nowMs; due = this.#returns.peek()) this.#onReturn(due.host)
+    return this.#turns.next(nowMs)?.peek()
   }
 
   /** When `next` may have another answer; infinity when that is not a matter of time. */
   get nextAtMs(): number {
-    return this.#turns.nextAtMs
+    return Math.min(this.#turns.nextAtMs, this.#returns.peek()?.atMs ?? Number.POSITIVE_INFINITY)
   }
 
   /** When a host may be forgotten, which makes room for another; infinity when none is idle. */
@@ -71,8 +84,21 @@ export class Workbench {
     if (hasWork(host)) this.#working.add(host)
     else this.#working.delete(host)
     if (isIdle(host)) host.forgetAtMs = clocksUntilMs(host)
-    this.#move(host, this.#placeOf(host))
+    const place = this.#placeOf(host)
+    this.#move(host, place)
+    this.#awaitReturn(host, place !== undefined && place === unit.later ? host.dueAtMs : Number.POSITIVE_INFINITY)
     this.#turns.settle(unit)
+  }
+
+  #awaitReturn(host: Host, atMs: number): void {
+    const known = this.#returnOf.get(host)
+    if (known?.atMs === atMs || (known === undefined && atMs === Number.POSITIVE_INFINITY)) return
+    if (known !== undefined) this.#returns.delete(known)
+    this.#returnOf.delete(host)
+    if (atMs === Number.POSITIVE_INFINITY) return
+    const item = { host, atMs, heapIndex: -1 }
+    this.#returnOf.set(host, item)
+    this.#returns.set(item)
   }
 
   #placeOf(host: Host): Heap<Host> | undefined {

@@ -103,10 +103,7 @@ class World {
     this.underWay.add(sequence)
   }
 
-  /**
-   * A host in memory that could start a new URL now, as its rows and clocks say; of the first class, or of any. A try
-   * after the first that falls due while its host has only later URLs in hand is noticed at the host's next turn.
-   */
+  /** A host in memory that could start a URL now, as its rows and clocks say; of the first class, or of any. */
   readyHost(isOfFirst: boolean): string | undefined {
     return names.find((name) => {
       const host = this.scheduler.host(name)
@@ -115,7 +112,7 @@ class World {
       if (this.unitHeldBy.has(unit) || (this.unitFreeAtMs.get(unit) ?? 0) > nowMs || host.unit.nextStartAtMs > nowMs || restUntilMs(host) > nowMs) return false
       const together = this.inFlight.filter((lease) => lease.host === host).length
       if (together >= (host.failures > 0 ? 1 : host.limiter.limit)) return false
-      return this.frontier.rowsOf(name).some(({ isLater, attempts, sequence }) => !(isOfFirst && isLater === true) && attempts === 0 && !this.underWay.has(sequence))
+      return this.frontier.dueRowsOf(name, this.scheduler.rowsMs()).some(({ isLater, sequence }) => !(isOfFirst && isLater === true) && !this.underWay.has(sequence))
     })
   }
 

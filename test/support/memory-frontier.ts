@@ -64,6 +64,11 @@ export class MemoryFrontier implements Pick<Store, 'claim' | 'host' | 'hostsWith
     return [...(this.#rows.get(host)?.values() ?? [])].map((row) => row.url)
   }
 
+  /** Those that may be claimed. */
+  dueRowsOf(host: string, nowMs: number): readonly QueuedUrl[] {
+    return [...(this.#rows.get(host)?.values() ?? [])].filter(({ notBeforeMs }) => notBeforeMs <= nowMs).map(({ url }) => url)
+  }
+
   host(name: string): HostRecord | undefined {
     const rows = this.#rows.get(name)
     if (rows === undefined) return undefined

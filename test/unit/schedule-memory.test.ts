@@ -295,6 +295,22 @@ describe('URLs of the later class', () => {
     expect(crawl.start().url.isLater).toBe(true)
   })
 
+  test('do not hold up a further try of a URL of the first class that has fallen due on their host', () => {
+    const crawl = new Crawl({ a: 1, b: 20 })
+    crawl.frontier.add('a', 40, true)
+    const tried = crawl.start()
+    expect(tried.host.name).toBe('a')
+    const ruling = crawl.scheduler.release(tried, { ok: false, code: 'http_500' })
+    if (ruling.kind !== 'retry') throw new Error(ruling.kind)
+    crawl.frontier.defer(tried.url, crawl.scheduler.rowsMs() + ruling.waitMs)
+    crawl.scheduler.settled('a', tried.url.sequence)
+    for (let starts = 0; starts < 4; starts += 1) expect(crawl.start().host.name).toBe('b')
+    // Host b is full: now the later class has its turn.
+    expect(crawl.start().url).toMatchObject({ host: 'a', isLater: true })
+    crawl.clock.advance(ruling.waitMs)
+    expect(crawl.start().url.sequence).toBe(tried.url.sequence)
+  })
+
   test('do not go before URLs that were given back', () => {
     const crawl = new Crawl({ a: 1 })
     crawl.frontier.add('a', 5, true)
