@@ -34,8 +34,12 @@ function tell(message: ToParent): Promise<void> {
 async function fail(error: unknown): Promise<never> {
   const known = sluiceErrorOf(error)
   const stack = error instanceof Error ? error.stack : undefined
-  // The summary of a run that failed is made of the last of these.
-  if (snapshot !== undefined) await tell(snapshot())
+  try {
+    // The summary of a run that failed is made of the last of these.
+    if (snapshot !== undefined) await tell(snapshot())
+  } catch {
+    // It failed while it closed, and a store that is closed tells no counts. Thrown here, this would come back for ever.
+  }
   await tell({ type: 'failed', code: known.code, message: known.message, ...(stack !== undefined && { stack }) })
   process.exit(1)
 }
@@ -107,6 +111,16 @@ function stop(): void {
   })
 }
 
+/** lmdb-js prints an error with its stack, beside rejecting with it. */
+function hushLmdb(): void {
+  const { error: print } = console
+  console.error = (...args: unknown[]) => {
+    const [first] = args
+    if (!(first instanceof Error && /[\\/]node_modules[\\/]lmdb[\\/]/.test(first.stack ?? ''))) print(...args)
+  }
+}
+
+hushLmdb()
 watchParent()
 process.on('uncaughtException', (error) => void fail(error))
 // A service manager may signal every process of the group.

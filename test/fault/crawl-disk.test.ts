@@ -2,10 +2,10 @@ import { execFileSync, spawnSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import * as os from 'node:os'
 import * as path from 'node:path'
-import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterAll, afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { Crawler, type CrawlOptionsGiven, type SluiceError } from '../../engine/index.ts'
 import { notOnce, openBed, readPages, readWarcs, type CrawlBed } from '../support/crawl.ts'
-import { cliPath, run, sluice, until } from '../support/processes.ts'
+import { cliPath, run, sluice, until, type Running } from '../support/processes.ts'
 
 let bed: CrawlBed
 
@@ -48,6 +48,28 @@ describe('a crawl whose files cannot grow', () => {
     expect(await rest.ended).toMatchObject({ code: 0 })
     await expectWhole(bed.dir)
   })
+})
+
+/** In the engine's process: takes the data file's descriptor from LMDB, which opened it first, once nothing but the end is to be written. */
+const loseDataFile = `
+  import fs from 'node:fs'
+  const { send } = process
+  if (send !== undefined) process.send = (message, ...rest) => {
+    if (message.type === 'opened') {
+      const open = fs.readdirSync('/proc/self/fd').filter((fd) => fs.existsSync('/proc/self/fd/' + fd) && fs.readlinkSync('/proc/self/fd/' + fd).endsWith('data.mdb'))
+      fs.closeSync(Math.min(...open.map(Number)))
+    }
+    return send.call(process, message, ...rest)
+  }`
+
+it.skipIf(process.platform !== 'linux')('a crawl that fails only as it closes says so in one line and ends with 1', async () => {
+  const crawl = (...seeds: readonly string[]): Running => sluice(['crawl', ...seeds, ...bed.flags, '--progress', 'none'])
+  expect(await crawl(...bed.web.seeds).ended).toMatchObject({ code: 0 })
+  vi.stubEnv('NODE_OPTIONS', `--import=data:text/javascript,${encodeURIComponent(loseDataFile)}`)
+  const failing = crawl()
+  vi.unstubAllEnvs()
+  expect(await failing.ended).toMatchObject({ code: 1 })
+  expect(failing.output.stderr).toMatch(/^sluice: disk_failed: [^\n]+\n$/)
 })
 
 it('a crawl that has too few file descriptors waits until sockets give some back, and ends with every page', async () => {

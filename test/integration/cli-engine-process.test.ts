@@ -70,6 +70,15 @@ describe('an engine’s process', () => {
     expect(lines.length - 1).toSatisfy((more: number) => (linesMin === 0 ? more === 0 : more >= linesMin))
   })
 
+  it('says nothing of what LMDB finds in a damaged file, unless asked for', async () => {
+    const said = ['internal error, index points to a 00 page!?', 'do_write error 0 4294936514', 'entry 32:', 'entry of mine']
+    for (const keepsDump of [false, true]) {
+      const { engine, lines } = start(`for (const line of ${JSON.stringify(said)}) console.error(line)`, { keepsDump })
+      await engine.exited
+      expect(lines).toEqual(keepsDump ? said : ['entry of mine'])
+    }
+  })
+
   it('reads the seed file that it was handed as its standard input', async () => {
     const file = path.join(dir, 'seeds.txt')
     fs.writeFileSync(file, 'http://a/\n')
