@@ -10,7 +10,7 @@ import { StringDecoder } from 'node:string_decoder'
 const lineCharsMax = 8_192
 const dumpBegins = /^(?:<--- Last few GCs|FATAL ERROR: |# Fatal error in)/
 /** As seen with lmdb 3.5.6 on overwritten pages and failing writes. */
-const lmdbSays = /^(?:Write error: |do_write error |mdb_\w+ error|internal error, index points to|page \d+ not found error|duplicate value error|overlapping duplicate entry |freelist\b|conflicting freelist to save:|from the original freelist to save:|All the entries that we are saving to the freelist:|entry \d+:)/
+const lmdbSays = /^(?:\S+mdb\.c:\d+: Assertion |Write error: |do_write error |mdb_\w+ error|internal error, index points to|page \d+ not found error|duplicate value error|overlapping duplicate entry |freelist\b|conflicting freelist to save:|from the original freelist to save:|All the entries that we are saving to the freelist:|entry \d+:)/
 
 export class EngineOutput {
   readonly #onLine: (line: string) => void

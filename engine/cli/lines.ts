@@ -1,7 +1,7 @@
 /**
  * What the command line writes to standard error: one line for each error, with its code. Pure but for `reportError`.
  */
-import { SluiceError } from '../core/errors.ts'
+import { sluiceErrorOf } from '../core/errors.ts'
 
 /** Longer texts are cut; a line is for reading. */
 const lineCharsMax = 1_000
@@ -22,7 +22,7 @@ export function errorLine(code: string, message: string): string {
 
 /** Writes the line of an error, with its stack when asked for; answers the exit code. */
 export function reportError(error: unknown, isVerbose: boolean, err: { write(text: string): unknown } = process.stderr): number {
-  const known = error instanceof SluiceError ? error : new SluiceError('internal', error instanceof Error ? error.message : String(error), { cause: error })
+  const known = sluiceErrorOf(error)
   err.write(`${errorLine(known.code, known.message)}\n`)
   if (isVerbose) err.write(`${(error as Error | undefined)?.stack ?? ''}\n`)
   return known.exitCode
