@@ -3,12 +3,12 @@
  * process of its own, shows its progress, and turns signals into a stop. Never touches the store.
  */
 import fs from 'node:fs'
-import path from 'node:path'
 import type { AddResult } from '../core/api-types.ts'
 import { systemClock } from '../core/clock.ts'
 import { errorCodes, SluiceError } from '../core/errors.ts'
 import { fetchUrl, hostOfUrl } from '../core/fetch-url.ts'
 import { resolveCrawlOptions, type CrawlOptionsGiven, type RunLimitsGiven } from '../core/options.ts'
+import { holdsStore } from './crawl-dir.ts'
 import { startEngineProcess } from './engine-process.ts'
 import type { OpenedMessage, StartMessage, ToParent } from './messages.ts'
 import { Reporter, type ProgressMode } from './reporter.ts'
@@ -125,7 +125,7 @@ function supervisorOf(command: CrawlCommand, { dir, seeds, reporter, watch }: Wi
 
 /** Refuses, before a directory is made, a command from which no crawl can come. */
 function checkSeeds({ urls, seedsFile }: CrawlCommand, dir: string): void {
-  if (seedsFile !== undefined || fs.existsSync(path.join(dir, 'store'))) return
+  if (seedsFile !== undefined || holdsStore(dir)) return
   if (urls.length === 0) throw new SluiceError('usage', `nothing to crawl: give URLs or --seeds FILE, or --dir with a directory that holds a crawl (${dir} does not)`)
   if (urls.some((url) => fetchUrl(url.trim()) !== undefined)) return
   throw new SluiceError('bad_url', `URL: expected an http or https URL, given ${JSON.stringify(urls[0])}${suggestion(urls[0]!)}`)

@@ -2,19 +2,18 @@
  * A crawl directory from outside: whoever runs a crawl in it is asked through its control socket; when nobody answers,
  * the store is read here, or changed under the lock, so that no crawl can start in the meantime.
  */
-import fs from 'node:fs'
-import path from 'node:path'
 import { SluiceError } from '../core/errors.ts'
 import { limits } from '../core/limits.ts'
 import { resolveCrawlOptions } from '../core/options.ts'
 import { acquireDir, askOwner } from '../../storage/control.ts'
 import { openStore, type LmdbStore } from '../../storage/lmdb/lmdb-store.ts'
 import { configureStore } from '../store-options.ts'
+import { holdsStore } from './crawl-dir.ts'
 import type { ControlAnswer, ControlRequest } from './control-handler.ts'
 
-/** Throws `no_crawl` when the directory holds none; makes nothing. */
+/** Throws `no_crawl` when the directory holds none, `dir_unusable` when nobody may look there; makes nothing. */
 export function checkCrawl(dir: string): void {
-  if (!fs.existsSync(path.join(dir, 'store'))) throw new SluiceError('no_crawl', `there is no crawl in ${dir}`)
+  if (!holdsStore(dir)) throw new SluiceError('no_crawl', `there is no crawl in ${dir}`)
 }
 
 /** The owner's answer, or undefined when no crawl runs in the directory. Throws what the owner refused. */
@@ -55,8 +54,10 @@ export function changeStore<T>(dir: string, change: (store: LmdbStore) => Promis
   return withLock(dir, () => openedForWriting(dir, change))
 }
 
-/** The same for whoever has the lock. */
+/** The same for whoever has the lock. Throws `no_crawl` too. */
 export async function openedForWriting<T>(dir: string, change: (store: LmdbStore) => Promise<T>): Promise<T> {
+  // A reader refuses what holds no crawl yet; whoever opens for writing makes one there.
+  await readStore(dir, () => undefined)
   const store = await openStore(dir, { isVisit: true })
   try {
     await configureStore(store, resolveCrawlOptions({}, store.options()))

@@ -65,6 +65,24 @@ describe('the command line', () => {
     expect(fs.existsSync(crawlDir)).toBe(false)
   })
 
+  it.each([['exclude', 'a.test'], ['requeue', '--all'], ['compact']])('makes no crawl of a store folder that holds none by %s', async (...args) => {
+    const other = path.join(dir, 'other')
+    fs.mkdirSync(path.join(other, 'store'), { recursive: true })
+    const command = sluice([...args, '--dir', other])
+    expect(await command.ended).toEqual({ code: 4, signal: null })
+    expect(command.output.stderr).toMatch(/^sluice: no_crawl: [^\n]+\n$/)
+    expect(fs.readdirSync(path.join(other, 'store'))).toEqual([])
+  })
+
+  it.each([['status'], ['crawl']])('answers %s of a directory that it may not look into with the reason, and not that no crawl is there', async (...args) => {
+    const loop = path.join(dir, 'loop')
+    fs.rmSync(loop, { force: true })
+    fs.symlinkSync('loop', loop)
+    const command = sluice([...args, '--dir', loop])
+    expect(await command.ended).toEqual({ code: 4, signal: null })
+    expect(command.output.stderr).toMatch(/^sluice: dir_unusable: \S+ cannot be looked into: ELOOP[^\n]+\n$/)
+  })
+
   it('says that a seed file was empty, since a crawl of nothing is complete at once', async () => {
     const command = sluice(['crawl', '--seeds', '-', '--dir', crawlDir], { input: '# none today\r\n\r\n' })
     expect(await command.ended).toEqual({ code: 0, signal: null })
