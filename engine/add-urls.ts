@@ -30,7 +30,7 @@ export function scopeNameOf(host: string, scope: Scope): string {
 /** Adds seeds. Resolves when all are stored; a text that is no http(s) URL is rejected, and the others go on. */
 export async function addUrls(target: AddTarget, urls: SeedSource, options: AddOptions = {}): Promise<AddResult> {
   const source = sourceOf(urls)
-  const isAgain = booleanOf(options.again)
+  const isAgain = againOf(options)
   const result = { added: 0, again: 0, known: 0, rejected: 0, rejections: [] as RejectedUrl[] }
   let batch: NewUrl[] = []
   const commit = async (): Promise<void> => {
@@ -49,7 +49,7 @@ export async function addUrls(target: AddTarget, urls: SeedSource, options: AddO
   for await (const given of source) {
     const { url, ...facts } = factsOf(given)
     const text = url instanceof URL ? url.href : url
-    const again = isAgain || booleanOf(facts.again) ? true : lastmodMs(facts.lastmod)
+    const again = isAgain || booleanOf(facts.again) ? true : lastmodMs(facts.lastmod, text)
     const seed = seedOf(text, target.keyPolicy, again)
     if (seed === undefined) {
       result.rejected += 1
@@ -77,16 +77,25 @@ function factsOf(given: Seed): SeedUrl {
   return typeof given === 'object' && given !== null && !(given instanceof URL) && 'url' in given ? given : { url: given as string | URL }
 }
 
+/** Who writes `add(url, true)`, or misspells `again`, would never see that nothing is tried again. */
+function againOf(options: unknown): boolean {
+  if (typeof options !== 'object' || options === null) throw new SluiceError('bad_option', `add: expected options such as { again: true }, given ${String(options)}`)
+  const { again, ...others } = options as AddOptions
+  const [unknown] = Object.keys(others)
+  if (unknown !== undefined) throw new SluiceError('bad_option', `add: unknown option ${JSON.stringify(unknown)}; known is again`)
+  return booleanOf(again)
+}
+
 function booleanOf(again: unknown): boolean {
   if (again === undefined || typeof again === 'boolean') return again === true
   throw new SluiceError('bad_option', `add: again: expected true or false, given ${String(again)}`)
 }
 
-function lastmodMs(lastmod: unknown): number | undefined {
+function lastmodMs(lastmod: unknown, url: string): number | undefined {
   if (lastmod === undefined) return undefined
   const ms = lastmod instanceof Date ? lastmod.getTime() : typeof lastmod === 'string' ? Date.parse(lastmod) : lastmod
   if (typeof ms === 'number' && Number.isFinite(ms)) return ms
-  throw new SluiceError('bad_option', `add: lastmod: expected a date, a text such as 2026-01-31 or milliseconds since 1970, given ${String(lastmod)}`)
+  throw new SluiceError('bad_option', `add: lastmod: expected a date, a text such as 2026-01-31 or milliseconds since 1970, given ${String(lastmod)} for ${String(url)}`)
 }
 
 function seedOf(text: string, keyPolicy: KeyPolicy, again: NewUrl['again']): NewUrl | undefined {

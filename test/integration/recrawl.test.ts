@@ -124,8 +124,9 @@ test('the sums say how many pages were fetched again, and how many of them were 
 })
 
 const refusals = [
-  [{ url: 'http://a.test/', lastmod: 'yesterday' }, {}, /^add: lastmod: expected a date.*given yesterday$/], [{ url: 'http://a.test/', lastmod: new Date(Number.NaN) }, {}, /^add: lastmod/],
+  [{ url: 'http://a.test/', lastmod: 'yesterday' }, {}, /^add: lastmod: expected a date.*given yesterday for http:\/\/a\.test\/$/], [{ url: 'http://a.test/', lastmod: new Date(Number.NaN) }, {}, /^add: lastmod/],
   [{ url: 'http://a.test/', again: 'yes' }, {}, /^add: again: expected true or false, given yes$/], ['http://a.test/', { again: 1 }, /^add: again/],
+  ['http://a.test/', { agian: true }, /^add: unknown option "agian"; known is again$/], ['http://a.test/', true, /^add: expected options such as/], ['http://a.test/', null, /^add: expected options such as/],
 ] as const
 
 describe('add', () => {
