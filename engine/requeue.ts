@@ -29,11 +29,16 @@ export interface RequeueTarget {
   readonly again: (urls: readonly AgainUrl[]) => Promise<readonly boolean[]>
 }
 
+const parts: readonly string[] = ['outcome', 'code', 'host', 'all'] satisfies readonly (keyof RequeueFilter)[]
+
 /** Throws `bad_option` for what no URL could be, and for a filter that takes everything without saying so. */
 export function wantedOf(given: RequeueFilter): Wanted {
   if (typeof given !== 'object' || given === null) throw new SluiceError('bad_option', `requeue: expected an object, given ${String(given)}`)
-  const outcomes = namesOf('--outcome', given.outcome, Object.keys(stateOfOutcome))
-  const codes = namesOf('--code', given.code, [...Object.keys(failureTable), ...refusalReasons])
+  // A filter with a misspelt part would take more than was meant.
+  const unknown = Object.keys(given).find((name) => !parts.includes(name))
+  if (unknown !== undefined) throw new SluiceError('bad_option', `requeue: unknown option ${JSON.stringify(unknown)}; known are ${parts.join(', ')}`)
+  const outcomes = namesOf(given.outcome, Object.keys(stateOfOutcome), (name) => `--outcome: expected one of ${Object.keys(stateOfOutcome).join(', ')}, given ${name}`)
+  const codes = namesOf(given.code, [...Object.keys(failureTable), ...refusalReasons], unknownCode)
   const host = given.host === undefined ? undefined : hostNameOf(given.host)
   if (given.all !== true && outcomes === undefined && codes === undefined && host === undefined) {
     throw new SluiceError('bad_option', 'requeue: expected --outcome, --code, --host, or --all for every URL that has ended')
@@ -41,12 +46,18 @@ export function wantedOf(given: RequeueFilter): Wanted {
   return { ...(outcomes && { outcomes }), ...(codes && { codes }), ...(host !== undefined && { host }) }
 }
 
-function namesOf(flag: string, given: unknown, known: readonly string[]): ReadonlySet<string> | undefined {
+function namesOf(given: unknown, known: readonly string[], refusal: (name: string) => string): ReadonlySet<string> | undefined {
   if (given === undefined) return undefined
   const names = (Array.isArray(given) ? given : [given]).flatMap((text) => String(text).split(',').map((name) => name.trim()))
   const unknown = names.find((name) => !known.includes(name))
-  if (unknown !== undefined || names.length === 0) throw new SluiceError('bad_option', `${flag}: expected one of ${known.join(', ')}, given ${JSON.stringify(unknown ?? '')}`)
+  if (unknown !== undefined || names.length === 0) throw new SluiceError('bad_option', refusal(JSON.stringify(unknown ?? '')))
   return new Set(names)
+}
+
+/** There are too many codes for a line. A status that is final is no failure, and so has none. */
+function unknownCode(name: string): string {
+  const hint = /^"http_\d/.test(name) ? '; answers that are not tried again have no code, only the outcome http_error' : '; the README lists them all'
+  return `--code: expected a code such as timeout or http_503, given ${name}${hint}`
 }
 
 /** Puts back all that is wanted. Rejects with what the store does; what was counted until then stays in the queue. */

@@ -67,6 +67,11 @@ export function rate(perSecond: number): string {
   return `${perSecond < 9.95 ? perSecond.toFixed(1) : count(perSecond)}/s`
 }
 
+/** A path as a shell reads it. */
+export function shellPath(file: string): string {
+  return /[^\w@%+=:,./-]/.test(file) ? `'${file.replaceAll("'", String.raw`'\''`)}'` : file
+}
+
 /** `0%`, `0.3%`, `12%`. */
 export function percent(share: number): string {
   const value = share * 100

@@ -23,6 +23,17 @@ export async function askRunning(dir: string, request: ControlRequest): Promise<
   throw new SluiceError(answer.code as SluiceError['code'], answer.message)
 }
 
+/** Throws `usage` for a host that the crawl never met, running or not: most likely its name is misspelt. */
+export async function checkHost(dir: string, name: string): Promise<void> {
+  const answer = await askRunning(dir, { cmd: 'host', name })
+  const isMet = answer === undefined ? await readStore(dir, (store) => store.host(name) !== undefined) : answer.host !== undefined
+  if (!isMet) throw neverMet(name)
+}
+
+export function neverMet(host: string): SluiceError {
+  return new SluiceError('usage', `--host: expected a host of this crawl, given ${host}, which it never met`)
+}
+
 /** Throws `store_in_use` when a crawl runs in the directory; without waiting for its end, as the lock does. */
 export async function refuseRunning(dir: string): Promise<void> {
   const answer = await askRunning(dir, { cmd: 'status' })

@@ -9,8 +9,8 @@ import { forgiven } from '../schedule/host-memory.ts'
 import { emptyBatch, type HostRecord } from '../../storage/store.ts'
 import { writeOut } from './batch.ts'
 import type { ControlRequest } from './control-handler.ts'
-import { plural } from './human.ts'
-import { askRunning, changeStore, checkCrawl } from './owner.ts'
+import { plural, shellPath } from './human.ts'
+import { askRunning, changeStore, checkCrawl, checkHost } from './owner.ts'
 import type { RequeueState } from './requeue-job.ts'
 
 export interface RequeueCommand {
@@ -23,10 +23,12 @@ export interface RequeueCommand {
 export async function runRequeue({ dir, json, filter }: RequeueCommand): Promise<number> {
   const wanted = wantedOf(filter)
   checkCrawl(dir)
+  if (wanted.host !== undefined) await checkHost(dir, wanted.host)
   const running = await requeueRunning(dir, filter)
   const rest = running?.isDone === true ? undefined : await requeueStopped(dir, wanted)
   const result = { requeued: (running?.requeued ?? 0) + (rest?.requeued ?? 0), excluded: (rest ?? running)!.excluded }
-  await writeOut(json ? `${JSON.stringify(result)}\n` : `${textOf(result)}\n`)
+  const next = rest !== undefined && result.requeued > 0 ? `to go on: sluice crawl --dir ${shellPath(dir)}\n` : ''
+  await writeOut(json ? `${JSON.stringify(result)}\n` : `${textOf(result)}\n${next}`)
   return 0
 }
 

@@ -3,14 +3,13 @@
  */
 import type { HostStats, Stats, StoreStats } from '../core/api-types.ts'
 import { systemClock } from '../core/clock.ts'
-import { SluiceError } from '../core/errors.ts'
 import type { Counters } from '../core/types.ts'
 import type { HostRecord, Store } from '../../storage/store.ts'
 import { restsOf } from '../schedule/host-memory.ts'
 import { writeOut } from './batch.ts'
 import { hostNameOf } from '../core/host-name.ts'
-import { count, percent, plural, shortDuration, shortSize } from './human.ts'
-import { askRunning, checkCrawl, readStore } from './owner.ts'
+import { count, percent, plural, shellPath, shortDuration, shortSize } from './human.ts'
+import { askRunning, checkCrawl, neverMet, readStore } from './owner.ts'
 import { blockedOnText } from './progress.ts'
 
 export interface StatusCommand {
@@ -62,7 +61,7 @@ function runningText(dir: string, stats: Stats, pid: number): string {
 }
 
 function stoppedText(dir: string, facts: StoredFacts): string {
-  const next = facts.pending > 0 ? [`to go on: sluice crawl --dir ${dir}`] : []
+  const next = facts.pending > 0 ? [`to go on: sluice crawl --dir ${shellPath(dir)}`] : []
   return [`${dir}: not running`, ...sumsOf(facts), storeText(facts), ...next].join('\n')
 }
 
@@ -94,7 +93,7 @@ function sumsOf(counters: Counters): readonly string[] {
 async function hostText(dir: string, name: string, isJson: boolean): Promise<string> {
   const answer = await askRunning(dir, { cmd: 'host', name })
   const host = answer === undefined ? await readStore(dir, (store) => storedHost(store.host(name))) : answer.host
-  if (host === undefined) throw new SluiceError('usage', `--host: expected a host of this crawl, given ${name}, which it never met`)
+  if (host === undefined) throw neverMet(name)
   return isJson ? JSON.stringify(host) : hostLines(host)
 }
 

@@ -4,7 +4,7 @@
 import type { Stats, Summary } from '../core/api-types.ts'
 import { failureTable } from '../core/errors.ts'
 import { noCounters, type Counters } from '../core/types.ts'
-import { count, plural, rate, shortDuration, shortSize } from './human.ts'
+import { count, plural, rate, shellPath, shortDuration, shortSize } from './human.ts'
 import type { FailureCounts } from './messages.ts'
 
 export interface SummaryView {
@@ -22,7 +22,7 @@ const causesMax = 3
 export function summaryLines(view: SummaryView): readonly string[] {
   const { dir, summary } = view
   const lines: string[] = []
-  if (summary.pages > 0) lines.push(`page records: ${path(dir)}/pages-*.jsonl, as CSV: sluice export --format csv --dir ${path(dir)}`)
+  if (summary.pages > 0) lines.push(`page records: ${shellPath(dir)}/pages-*.jsonl, as CSV: sluice export --format csv --dir ${shellPath(dir)}`)
   const causes = causesLine(view)
   if (causes !== undefined) lines.push(causes)
   // A site that sends its visitors to another host (`www.`) is a crawl of one page, which nothing else would explain.
@@ -30,7 +30,7 @@ export function summaryLines(view: SummaryView): readonly string[] {
   const traps = generated(summary)
   if (summary.state === 'complete' && traps > 0) lines.push(`not followed: ${plural(traps, 'link')} whose address looks generated; see --traps, and sluice status for the reasons`)
   if (view.canContinue && summary.parked > 0) lines.push(`parked: ${plural(summary.parked, 'URL')} may be asked for only later than --tail; the command below goes on with them`)
-  if (view.canContinue && summary.pending > 0) lines.push(`to go on: sluice crawl --dir ${path(dir)}`)
+  if (view.canContinue && summary.pending > 0) lines.push(`to go on: sluice crawl --dir ${shellPath(dir)}`)
   lines.push(sumsLine(view))
   return lines
 }
@@ -61,10 +61,6 @@ function causesLine({ failures }: SummaryView): string | undefined {
 
 function meaningOf(code: string): string {
   return Object.hasOwn(failureTable, code) ? ` (${failureTable[code as keyof typeof failureTable].meaning})` : ''
-}
-
-function path(dir: string): string {
-  return /[^\w@%+=:,./-]/.test(dir) ? `'${dir.replaceAll("'", String.raw`'\''`)}'` : dir
 }
 
 /** The summary for programs. */

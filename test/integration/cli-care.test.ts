@@ -45,7 +45,7 @@ describe('a crawl directory', () => {
     expect(fs.readdirSync(path.join(bed.dir, 'store')).toSorted()).toEqual(['data.mdb', 'lock.mdb'])
 
     const host = new URL(bed.web.seeds[0]!).hostname
-    expect(await say('requeue', '--outcome', 'ok', '--outcome', 'redirect,http_error', '--host', host)).toMatchObject({ code: 0, out: expect.stringMatching(/^requeued \d+ URLs\n$/) })
+    expect(await say('requeue', '--outcome', 'ok', '--outcome', 'redirect,http_error', '--host', host)).toMatchObject({ code: 0, out: expect.stringMatching(/^requeued \d+ URLs\nto go on: sluice crawl --dir \S+\n$/) })
     const status = await json('status')
     expect(status).toMatchObject({ state: 'stopped', store: { fileBytes: fs.statSync(store()).size } })
     const queued = status['queued'] as number
@@ -92,7 +92,7 @@ describe('a crawl directory', () => {
     const many = Array.from({ length: 500 }, (_, index) => `${'x'.repeat(60)}.${'y'.repeat(60)}.${'z'.repeat(60)}.${index}.test`)
     expect((await say('exclude', first!.toUpperCase(), ...many)).out).toBe([first!, ...many].map((host) => `excluded ${host}\n`).join(''))
     expect(await json('status', '--host', many.at(-1)!)).toMatchObject({ excluded: true })
-    expect((await say('status', '--host', 'never-met.test')).code).toBe(2)
+    for (const args of [['status'], ['requeue']]) expect(await say(...args, '--host', 'never-met.test')).toMatchObject({ code: 2, err: expect.stringMatching(/which it never met\n$/) })
     const { requeued, excluded } = await json('requeue', '--outcome', 'ok')
     expect(requeued).toBeGreaterThan(0)
     expect(excluded).toBeGreaterThan(0)

@@ -48,6 +48,14 @@ async function requeue(filter: RequeueFilter, onProgress?: (soFar: RequeueResult
   }, wantedOf(filter), onProgress)
 }
 
+it.each([
+  [{ all: true, hosts: 'a.test' }, 'requeue: unknown option "hosts"; known are outcome, code, host, all'],
+  [{ code: 'http_404' }, '--code: expected a code such as timeout or http_503, given "http_404"; answers that are not tried again have no code, only the outcome http_error'],
+  [{ code: 'time-out' }, '--code: expected a code such as timeout or http_503, given "time-out"; the README lists them all'],
+])('a filter that says %j is refused: it would take more than was meant, or nothing', (filter, message) => {
+  expect(() => wantedOf(filter as RequeueFilter)).toThrow(expect.objectContaining({ code: 'bad_option', message }))
+})
+
 describe('a requeue', () => {
   it.each([
     [{ outcome: 'failed' }, 4], [{ outcome: 'ok, http_error' }, 4], [{ outcome: ['ok', 'robots_denied'] }, 4], [{ code: 'timeout' }, 2],
