@@ -88,6 +88,7 @@ class EngineWatch {
         return this.#reporter.seeded(message.result, this.opened?.isContinued === true)
       case 'stats': return this.#reporter.snapshot(message.stats, message.failures)
       case 'seed_failed': return this.#reporter.seedFailed(message.url, message.code)
+      case 'paused': return this.#reporter.paused(message.blockedOn)
       default: return
     }
   }

@@ -58,8 +58,8 @@ function watchFailures(crawler: Crawler, log: Log): () => FailureCounts {
     if (seeds <= seedFailuresMax && Object.hasOwn(failureTable, code)) void tell({ type: 'seed_failed', url, code: code as FailureCode })
   })
   crawler.on('pressure', (blockedOn) => {
-    if (blockedOn === 'disk' || blockedOn === 'store_full') log.warn({ blockedOn, dir: crawler.options.dir }, 'paused until there is room')
-    else log.debug({ blockedOn }, 'pressure')
+    log.debug({ blockedOn }, 'pressure')
+    if (blockedOn === 'disk' || blockedOn === 'store_full') void tell({ type: 'paused', blockedOn })
   })
   return () => ({ byCode, seeds })
 }

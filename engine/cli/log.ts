@@ -7,13 +7,12 @@ import { safeText } from './lines.ts'
 
 export interface Log {
   debug(facts: Readonly<Record<string, unknown>>, message: string): void
-  warn(facts: Readonly<Record<string, unknown>>, message: string): void
 }
 
-/** Warnings and worse, or with `isVerbose` everything. Synchronous, so that the last lines before a death are written. */
+/** Silent without `isVerbose`: what everybody must know is told in words. Synchronous, so that the last lines before a death are written. */
 export function openLog(isVerbose: boolean, fd = 2): Log {
   return pino(
-    { level: isVerbose ? 'debug' : 'warn', base: null, hooks: { logMethod(args, method) { method.apply(this, args.map(cleaned) as typeof args) } } },
+    { level: isVerbose ? 'debug' : 'silent', base: null, hooks: { logMethod(args, method) { method.apply(this, args.map(cleaned) as typeof args) } } },
     pino.destination({ dest: fd, sync: true }),
   )
 }

@@ -65,5 +65,7 @@ export type ToParent =
   | { readonly type: 'seeded'; readonly result: AddResult }
   | { readonly type: 'stats'; readonly stats: Stats; readonly failures: FailureCounts }
   | { readonly type: 'seed_failed'; readonly url: string; readonly code: FailureCode }
+  /** It goes on by itself when there is room. */
+  | { readonly type: 'paused'; readonly blockedOn: 'disk' | 'store_full' }
   | { readonly type: 'ended'; readonly summary: Summary; readonly failures: FailureCounts }
   | { readonly type: 'failed'; readonly code: ErrorCode; readonly message: string; readonly stack?: string }

@@ -91,6 +91,12 @@ export class Reporter {
     if (this.#mode === 'json') this.#json({ event: 'restart', reason: text, pauseMs })
   }
 
+  /** There is no room to go on: on the disk, or below `--max-store`. */
+  paused(blockedOn: 'disk' | 'store_full'): void {
+    const why = blockedOn === 'disk' ? `too little is free on the disk of ${this.#dir}` : 'the store has reached --max-store; stop, and go on with a larger one'
+    this.#screen.errorLine(`sluice: paused until there is room: ${why}`)
+  }
+
   /** A signal came; the first is explained. */
   stopping(): void {
     if (this.#isStopping) return

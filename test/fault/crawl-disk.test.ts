@@ -36,7 +36,7 @@ function limited(kilobytes: number | 'unlimited'): readonly string[] {
 describe('a crawl whose files cannot grow', () => {
   it('pauses, is stopped like any other since all that is done is stored, and goes on where there is room', async () => {
     const paused = run(limited(1_000))
-    await paused.saw(/paused until there is room/)
+    await paused.saw(/^sluice: paused until there is room: too little is free on the disk of \S+$/m)
     await paused.saw(/"blockedOn":"disk"/)
     paused.process.kill('SIGTERM')
     expect(await paused.ended).toMatchObject({ code: 3 })
