@@ -57,9 +57,9 @@ export function statsOf({ parts, loop, meter, state, run, elapsedMs, fetches, re
 }
 
 export function summaryOf(parts: CrawlParts, run: Run<Settled>, parked: number): Summary {
-  const { error } = run
+  const [{ error }, nextDueAtMs] = [run, parts.store.nextDueAtMs()]
   return Object.freeze({
-    ...parts.store.counters(), state: run.reason ?? 'stopped', pagesThisRun: run.pagesStored, fetchesThisRun: run.fetches, parked,
+    ...parts.store.counters(), state: run.reason ?? 'stopped', pagesThisRun: run.pagesStored, fetchesThisRun: run.fetches, parked, ...(nextDueAtMs !== undefined && { nextDueAtMs }),
     elapsedMs: Math.round(parts.clock.nowMs() - run.startedAtMs),
     ...(error && { error: { code: error.code, message: error.message } }),
   })

@@ -3,7 +3,7 @@
  * of the last seconds.
  */
 import type { Stats } from '../core/api-types.ts'
-import { count, percent, rate, shortDuration, shortSize } from './human.ts'
+import { count, percent, plural, rate, shortDuration, shortSize } from './human.ts'
 
 export interface ProgressView {
   readonly dir: string
@@ -35,14 +35,18 @@ export const blockedOnText: Readonly<Record<Stats['blockedOn'], string>> = {
   connections: 'connections', limit: 'a limit of the run', suspects: 'pages read alone', politeness: 'politeness', disk: 'room on the disk', store_full: '--max-store', paused: 'pause', idle: 'no work',
 }
 
+export function blockedOn({ blockedOn, pending, nextDueAtMs }: Stats): string {
+  return blockedOn === 'idle' && pending === 0 && nextDueAtMs !== undefined ? 'pages not due yet' : blockedOnText[blockedOn]
+}
+
 /** The live block, each line shorter than `columns`. */
 export function blockLines(view: ProgressView, columns: number): readonly string[] {
   const { stats } = view
   const connections = stats.bounds.find((bound) => bound.name === 'connections')
   const cells: readonly (readonly string[])[] = [
     [`pages ${count(stats.pages)}`, rate(view.pagesPerSecond), `queue ${count(stats.pending)}`, `failed ${count(stats.failed)}`],
-    [`hosts ${count(stats.hosts)}`, `in flight ${count(stats.inFlight)}${connections === undefined ? '' : `/${count(connections.max)}`}`, `retries ${percent(stats.retryShare)}`, `blocked on ${blockedOnText[stats.blockedOn]}`],
-    [`received ${shortSize(stats.wireBytes)}`, `memory ${shortSize(view.memoryBytes)}`, shortDuration(view.elapsedMs), view.dir],
+    [`hosts ${count(stats.hosts)}`, `in flight ${count(stats.inFlight)}${connections === undefined ? '' : `/${count(connections.max)}`}`, `retries ${percent(stats.retryShare)}`, shortDuration(view.elapsedMs)],
+    [`received ${shortSize(stats.wireBytes)}`, `memory ${shortSize(view.memoryBytes)}`, `blocked on ${blockedOn(stats)}`, view.dir],
   ]
   // One less than the terminal has: a line that fills the last column would wrap.
   return cells.map((row) => cut(row.map((cell, index) => (index < row.length - 1 ? cell.padEnd(20) : cell)).join('  '), Math.max(1, columns - 1)))
@@ -57,8 +61,8 @@ export function plainLine(view: ProgressView): string {
   const { stats } = view
   return [
     `${shortDuration(view.elapsedMs)}: ${count(stats.pages)} pages`, rate(view.pagesPerSecond), `${count(stats.pending)} queued`,
-    `${count(stats.failed)} failed`, `${count(stats.hosts)} hosts`, `${count(stats.inFlight)} in flight`,
-    `retries ${percent(stats.retryShare)}`, `blocked on ${blockedOnText[stats.blockedOn]}`,
+    `${count(stats.failed)} failed`, plural(stats.hosts, 'host'), `${count(stats.inFlight)} in flight`,
+    `retries ${percent(stats.retryShare)}`, `blocked on ${blockedOn(stats)}`,
     `${shortSize(stats.wireBytes)} received`, `memory ${shortSize(view.memoryBytes)}`,
   ].join(', ')
 }

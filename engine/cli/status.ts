@@ -10,7 +10,7 @@ import { writeOut } from './batch.ts'
 import { hostNameOf } from '../core/host-name.ts'
 import { count, percent, plural, shellPath, shortDuration, shortSize } from './human.ts'
 import { askRunning, checkCrawl, neverMet, readStore } from './owner.ts'
-import { blockedOnText } from './progress.ts'
+import { blockedOn } from './progress.ts'
 
 export interface StatusCommand {
   readonly dir: string
@@ -52,7 +52,7 @@ function jsonOf(facts: Counters & { readonly state: string; readonly pid?: numbe
 
 function runningText(dir: string, stats: Stats, pid: number): string {
   return [
-    `${dir}: ${stats.state}, process ${pid}, since ${shortDuration(stats.elapsedMs)}, blocked on ${blockedOnText[stats.blockedOn]}`,
+    `${dir}: ${stats.state}, process ${pid}, for ${shortDuration(stats.elapsedMs)}, blocked on ${blockedOn(stats)}`,
     ...sumsOf(stats),
     `now: ${plural(stats.hosts, 'host')} with work, ${count(stats.inFlight)} in flight, ${count(stats.leased)} taken from the queue, memory ${shortSize(stats.residentBytes)}`,
     storeText(stats), knownText(stats),

@@ -30,6 +30,8 @@ export function summaryLines(view: SummaryView): readonly string[] {
   const traps = generated(summary)
   if (summary.state === 'complete' && traps > 0) lines.push(`not followed: ${plural(traps, 'link')} whose address looks generated; see --traps, and sluice status for the reasons`)
   if (view.canContinue && summary.parked > 0) lines.push(`parked: ${plural(summary.parked, 'URL')} may be asked for only later than --tail; the command below goes on with them`)
+  // Nothing else would explain why a crawl that fetches again is complete.
+  if (view.canContinue && summary.pending === 0 && summary.nextDueAtMs !== undefined) lines.push(`the next page is due ${new Date(summary.nextDueAtMs).toISOString()}; from then on: sluice crawl --dir ${shellPath(dir)}`)
   if (view.canContinue && summary.pending > 0) lines.push(`to go on: sluice crawl --dir ${shellPath(dir)}`)
   lines.push(sumsLine(view))
   return lines

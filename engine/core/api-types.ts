@@ -92,6 +92,8 @@ export interface Summary extends Counters {
   readonly fetchesThisRun: number
   /** URLs that wait for a later moment than the tail; only with `complete`. */
   readonly parked: number
+  /** Wall clock, when the next ended URL falls due to be fetched again; absent when none does. */
+  readonly nextDueAtMs?: number
   readonly elapsedMs: number
   /** With `failed`: the code and text of what ended it. */
   readonly error?: { readonly code: ErrorCode; readonly message: string }

@@ -1,8 +1,9 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { count, percent, rate, shortDuration, shortSize } from '../../engine/cli/human.ts'
+import type { BlockedOn } from '../../engine/core/api-types.ts'
 import { errorLine, safeText } from '../../engine/cli/lines.ts'
-import { blockLines, jsonLine, PageRate, plainLine, type ProgressView } from '../../engine/cli/progress.ts'
+import { blockedOn, blockedOnText, blockLines, jsonLine, PageRate, plainLine, type ProgressView } from '../../engine/cli/progress.ts'
 import { Screen } from '../../engine/cli/screen.ts'
 import { summaryJson, summaryLines } from '../../engine/cli/summary.ts'
 import { FakeTerminal, statsWith, summaryWith } from '../support/cli.ts'
@@ -19,9 +20,17 @@ describe('the live block', () => {
   it('tells pages, rate, queue, failures, hosts, requests, retries, what is blocked on what, bytes, memory, time and place', () => {
     expect(blockLines(view, 100).map((line) => line.split(/\s{2,}/))).toEqual([
       ['pages 12,345', '171/s', 'queue 1,234,567', 'failed 12'],
-      ['hosts 24', 'in flight 96/128', 'retries 0.3%', 'blocked on the parse workers'],
-      ['received 1.2 GB', 'memory 210 MB', '1m 12s', './crawl'],
+      ['hosts 24', 'in flight 96/128', 'retries 0.3%', '1m 12s'],
+      ['received 1.2 GB', 'memory 210 MB', 'blocked on the parse workers', './crawl'],
     ])
+  })
+
+  it('shows whole on 80 columns what the crawl is blocked on, whatever that is', () => {
+    const words = [...Object.keys(blockedOnText).map((blockedOn) => ({ blockedOn: blockedOn as BlockedOn })), { blockedOn: 'idle' as const, pending: 0, nextDueAtMs: 1 }]
+    for (const given of words) {
+      const stats = statsWith({ ...view.stats, ...given })
+      expect(blockLines({ ...view, stats }, 80).join('\n')).toContain(`blocked on ${blockedOn(stats)}  `)
+    }
   })
 
   it('is narrower than the terminal, however narrow that is', () => {
@@ -38,6 +47,22 @@ describe('the line every ten seconds', () => {
 
   it('is an object with the whole snapshot for programs', () => {
     expect(JSON.parse(jsonLine(view))).toMatchObject({ event: 'progress', pages: 12_345, queued: 1_234_567, blockedOn: 'page_ring', pagesPerSecond: 171.4, elapsedMs: 72_400 })
+  })
+})
+
+describe('a crawl that waits for pages to fall due', () => {
+  const waiting = { ...view, stats: statsWith({ blockedOn: 'idle', pending: 0, nextDueAtMs: 1_800_000_000_000 }) }
+
+  it('says so, and not that it has no work', () => {
+    expect(plainLine(waiting)).toMatch(/, blocked on pages not due yet, /)
+    expect(plainLine({ ...view, stats: statsWith({ blockedOn: 'idle' }) })).toMatch(/, blocked on no work, /)
+  })
+
+  it('says at its end when the next is due, and how to go on then', () => {
+    const summary = summaryWith({ state: 'complete', nextDueAtMs: 1_800_000_000_000 })
+    const lines = (canContinue: boolean): readonly string[] => summaryLines({ dir: 'd', summary, failures: { byCode: {}, seeds: 0 }, elapsedMs: 0, canContinue })
+    expect(lines(true)).toContain('the next page is due 2027-01-15T08:00:00.000Z; from then on: sluice crawl --dir d')
+    expect(lines(false)).toHaveLength(1)
   })
 })
 
