@@ -86,6 +86,7 @@ class EngineWatch {
       case 'seeded':
         this.seeded = message.result
         return this.#reporter.seeded(message.result, this.opened?.isContinued === true)
+      case 'failures': return void (this.#reporter.failures = message.failures)
       case 'stats': return this.#reporter.snapshot(message.stats, message.failures)
       case 'seed_failed': return this.#reporter.seedFailed(message.url, message.code)
       case 'paused': return this.#reporter.paused(message.blockedOn)

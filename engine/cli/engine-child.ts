@@ -53,6 +53,7 @@ function watchFailures(crawler: Crawler, log: Log): () => FailureCounts {
     if (code === undefined) return
     byCode[code] = (byCode[code] ?? 0) + 1
     log.debug({ url, code, attempts: record.attempts }, 'failed')
+    if (code === 'page_killed') void tell({ type: 'failures', failures: { byCode, seeds } })
     if (depth > 0) return
     seeds += 1
     if (seeds <= seedFailuresMax && Object.hasOwn(failureTable, code)) void tell({ type: 'seed_failed', url, code: code as FailureCode })

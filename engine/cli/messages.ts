@@ -65,6 +65,8 @@ export type ToParent =
   | { readonly type: 'seeded'; readonly result: AddResult }
   | { readonly type: 'stats'; readonly stats: Stats; readonly failures: FailureCounts }
   | { readonly type: 'seed_failed'; readonly url: string; readonly code: FailureCode }
+  /** Of a page that was set aside: at once, since the next one may end the process before its snapshot. */
+  | { readonly type: 'failures'; readonly failures: FailureCounts }
   /** It goes on by itself when there is room. */
   | { readonly type: 'paused'; readonly blockedOn: 'disk' | 'store_full' }
   | { readonly type: 'ended'; readonly summary: Summary; readonly failures: FailureCounts }

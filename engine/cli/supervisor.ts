@@ -23,7 +23,7 @@ import type { ErrorCode } from '../core/errors.ts'
 import { limits } from '../core/limits.ts'
 import type { Counters } from '../core/types.ts'
 import type { Death, EngineProcess } from './engine-process.ts'
-import type { FailureCounts, RunBaseline, StartMessage, ToParent } from './messages.ts'
+import { noFailures, type FailureCounts, type RunBaseline, type StartMessage, type ToParent } from './messages.ts'
 
 const deathsMax = 5
 const deathsWindowMs = 10 * 60_000
@@ -70,6 +70,9 @@ export class Supervisor {
   /** The row of deaths. */
   #deathsAtMs: number[] = []
   #storedBefore: number | undefined
+  /** Of the engines that died, as far as they told, and with those of the one that runs. */
+  #failuresBefore = noFailures
+  #failures = noFailures
 
   constructor(options: SupervisorOptions) {
     this.#options = options
@@ -127,6 +130,7 @@ export class Supervisor {
     })
     const death = await engine.exited
     this.#engine = undefined
+    this.#failuresBefore = this.#failures
     this.#cancelKill()
     return death
   }
@@ -135,7 +139,8 @@ export class Supervisor {
     return { ...this.#baseline!, elapsedMs }
   }
 
-  #handle(message: ToParent): void {
+  #handle(given: ToParent): void {
+    const message = 'failures' in given ? { ...given, failures: this.#failures = sumOf(this.#failuresBefore, given.failures) } : given
     if (message.type === 'opened') {
       this.#isOpened = true
       this.#lookForProgress(message.counters)
@@ -194,6 +199,12 @@ export class Supervisor {
     })
     this.#endPause = () => undefined
   }
+}
+
+function sumOf(before: FailureCounts, now: FailureCounts): FailureCounts {
+  const byCode = { ...before.byCode }
+  for (const [code, times] of Object.entries(now.byCode)) byCode[code] = (byCode[code] ?? 0) + times
+  return { byCode, seeds: before.seeds + now.seeds }
 }
 
 /** `died of SIGABRT (Reached heap limit ...)`, `ended with exit code 134`. */

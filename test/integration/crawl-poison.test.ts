@@ -82,6 +82,7 @@ describe.concurrent('pages that end the process', () => {
     const command = sluice(['crawl', ...bed.web.seeds, ...bed.flags, '--format', 'jsonl,warc', '--progress', 'json', '--extract', extractor, '--threads', '2'])
     expect(await command.ended).toEqual({ code: 0, signal: null })
     expect(command.output.stderr.match(/engine_died: the engine died of SIGABRT/g)).toHaveLength(3)
+    expect(JSON.parse(command.output.stdout.trim().split('\n').at(-1)!)).toMatchObject({ event: 'summary', failures: { page_killed: 1 } })
     await expectAllButPoison(poison)
   }))
 

@@ -211,6 +211,23 @@ describe('the supervisor', () => {
     expect(await ending).toMatchObject({ kind: 'ended', summary: { pages: 150, pagesThisRun: 50 } })
   })
 
+  it('counts the failures of engines that died among the run’s, as often as they were told', async () => {
+    const { clock, engine, ending } = rig()
+    engine().opened()
+    engine().seeded()
+    for (const timeout of [1, 2]) engine().say({ type: 'failures', failures: { byCode: { timeout }, seeds: 1 } })
+    engine().die(aborted)
+    await clock.play(1_000)
+    engine().opened(1)
+    engine().say({ type: 'failures', failures: { byCode: { page_killed: 1 }, seeds: 0 } })
+    engine().die(aborted)
+    await clock.play(1_000)
+    engine().opened(2)
+    engine().say({ type: 'ended', summary: summaryWith(), failures: { byCode: { page_killed: 1, timeout: 1 }, seeds: 1 } })
+    engine().die({ code: 0, signal: null })
+    expect(await ending).toMatchObject({ kind: 'ended', failures: { byCode: { timeout: 3, page_killed: 2 }, seeds: 2 } })
+  })
+
   it('asks once, kills at the second signal, and calls it stopped', async () => {
     const { clock, engine, ending, supervisor } = rig()
     engine().opened()
