@@ -47,7 +47,7 @@ export class DirLock {
   readonly #connections = new Set<net.Socket>()
   readonly #gate: net.Server | undefined
   #closed: Promise<void> | undefined
-  #handler: ControlHandler = () => ({ ok: false, code: 'internal', message: 'the owner is still starting' })
+  #handler: ControlHandler = () => ({ ok: false, code: 'store_in_use', message: `${this.#dir} is in use by process ${process.pid}, which is starting, or has work of its own to do there: try again later` })
 
   constructor(dir: string, gate: net.Server | undefined) {
     this.#dir = dir
@@ -149,8 +149,13 @@ export async function acquireDir(dir: string, { waitMs = limits.lockWaitMs }: { 
     }
   } catch (error) {
     if (error instanceof SluiceError) throw error
-    throw new SluiceError('dir_unusable', `${dir} cannot be used as a crawl directory: ${error instanceof Error ? error.message : String(error)}`, { cause: error })
+    throw new SluiceError('dir_unusable', `${dir} cannot be used as a crawl directory: ${reasonOf(error)}`, { cause: error })
   }
+}
+
+/** The link is ours (`viaLink`), and nobody else has heard of it. */
+function reasonOf(error: unknown): string {
+  return error instanceof Error ? error.message.replace(/, symlink '.*$/, ', nothing can be written there') : String(error)
 }
 
 /** The owner's answer to a request; undefined when nobody owns the directory, or it does not answer in time. */

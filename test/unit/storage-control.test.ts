@@ -65,7 +65,8 @@ test('a directory that is missing is made, and one that cannot be is unusable', 
 
 test('requests reach the owner and its answers come back, also from another process', async () => {
   const lock = await acquireDir(dir)
-  expect(await askOwner(dir, { cmd: 'status' })).toMatchObject({ ok: false })
+  // While it starts, and of a check or a change of the store, which answer nothing else.
+  expect(await askOwner(dir, { cmd: 'status' })).toMatchObject({ ok: false, code: 'store_in_use', message: expect.stringContaining(`in use by process ${process.pid}, which is starting, or`) })
   lock.onRequest(async (request) => Promise.resolve({ ok: true, echo: request }))
   expect(await askOwner(dir, { cmd: 'status', text: 'ü\n' })).toEqual({ ok: true, echo: { cmd: 'status', text: 'ü\n' } })
   lock.onRequest(() => { throw new Error('no') })
