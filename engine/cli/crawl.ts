@@ -8,6 +8,7 @@ import { systemClock } from '../core/clock.ts'
 import { errorCodes, SluiceError } from '../core/errors.ts'
 import { fetchUrl, hostOfUrl } from '../core/fetch-url.ts'
 import { resolveCrawlOptions, type CrawlOptionsGiven, type RunLimitsGiven } from '../core/options.ts'
+import type { Counters } from '../core/types.ts'
 import { holdsStore } from './crawl-dir.ts'
 import { startEngineProcess } from './engine-process.ts'
 import type { OpenedMessage, StartMessage, ToParent } from './messages.ts'
@@ -69,7 +70,10 @@ export async function runCrawl(command: CrawlCommand): Promise<number> {
 /** What the engine has said about itself. */
 class EngineWatch {
   readonly #reporter: Reporter
+  /** As the first engine said it. */
   opened: OpenedMessage | undefined
+  /** The latest sums that an engine told, at its opening or since. */
+  counters: Counters | undefined
   seeded: AddResult | undefined
 
   constructor(reporter: Reporter) {
@@ -82,12 +86,15 @@ class EngineWatch {
         // An engine that was started again has nothing new to say here.
         if (this.opened === undefined) this.#reporter.opened(message)
         this.opened ??= message
+        this.counters = message.counters
         return
       case 'seeded':
         this.seeded = message.result
         return this.#reporter.seeded(message.result, this.opened?.isContinued === true)
       case 'failures': return void (this.#reporter.failures = message.failures)
-      case 'stats': return this.#reporter.snapshot(message.stats, message.failures)
+      case 'stats':
+        this.counters = message.stats
+        return this.#reporter.snapshot(message.stats, message.failures)
       case 'seed_failed': return this.#reporter.seedFailed(message.url, message.code)
       case 'paused': return this.#reporter.paused(message.blockedOn)
       default: return
@@ -149,7 +156,7 @@ function conclude(ending: Ending, { dir, reporter, watch, command }: Conclusion)
   const { elapsedMs } = reporter
   if (ending.kind === 'failed') reporter.error(ending.code, ending.message, command.verbose ? ending.stack : undefined)
   const error = ending.kind === 'failed' ? { code: ending.code, message: ending.message } : undefined
-  const summary = ending.kind === 'ended' ? ending.summary : { ...sumsSoFar(reporter.stats, watch.opened?.counters), state: ending.kind, ...(error && { error }) }
+  const summary = ending.kind === 'ended' ? ending.summary : { ...sumsSoFar(watch.counters, watch.opened?.counters, reporter.stats), state: ending.kind, ...(error && { error }) }
   const failures = ending.kind === 'ended' ? ending.failures : reporter.failures
   // A store that could not be opened has no sums; programs get their last line all the same.
   if (watch.opened !== undefined || command.progress === 'json') reporter.end({ dir, summary, failures, elapsedMs, canContinue: command.isDemonstration !== true })

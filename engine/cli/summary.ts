@@ -71,9 +71,9 @@ export function summaryJson({ dir, summary, failures, elapsedMs }: SummaryView):
   return JSON.stringify({ event: 'summary', state, pages, failed, queued: pending, ...rest, elapsedMs, failures: failures.byCode, dir })
 }
 
-/** The sums of an engine that could not give its own, as far as they were heard; `before`: those at its opening. */
-export function sumsSoFar(stats: Stats | undefined, before: Counters | undefined): Omit<Summary, 'state'> {
-  const all: Counters = stats ?? before ?? noCounters
+/** The sums of an engine that could not give its own: the latest that were heard. `before`: those at the first opening. */
+export function sumsSoFar(latest: Counters | undefined, before: Counters | undefined, stats: Stats | undefined): Omit<Summary, 'state'> {
+  const all: Counters = latest ?? noCounters
   const counters = Object.fromEntries(Object.keys(noCounters).map((name) => [name, all[name as keyof Counters]])) as unknown as Counters
   const { pages } = counters
   return {

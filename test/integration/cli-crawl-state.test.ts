@@ -52,6 +52,27 @@ describe('a crawl from outside', () => {
     expect(after.filter(({ url, outcome }) => new URL(url).hostname === second && outcome === 'ok')).toEqual([])
   })
 
+  it('that is stopped while its engine is dead tells the sums that the last engine began with', async () => {
+    const running = crawl('--delay', '300ms', '--progress', 'none')
+    await until(async () => (await pagesStored()).length > 5)
+    const engines = childrenOf(running.pid)
+    process.kill(engines[0]!, 'SIGKILL')
+    await until(async () => {
+      const status = sluice(['status', '--dir', bed.dir, '--json'])
+      // Nobody owns the directory, somebody who is still starting, or the next engine.
+      expect([0, 4]).toContain((await status.ended).code)
+      return status.output.stdout.includes('"pid"') && childrenOf(running.pid)[0] !== engines[0]
+    })
+    process.kill(childrenOf(running.pid)[0]!, 'SIGKILL')
+    await running.saw(/(?:engine_died[^]*){2}/)
+    running.process.kill('SIGINT')
+    expect(await running.ended).toEqual({ code: 3, signal: null })
+    const pages = Number(/^stopped: (\d+) pages, /m.exec(running.output.stdout)?.[1])
+    // The second engine's beginning is all that was ever told of them.
+    expect(pages).toBeGreaterThan(0)
+    expect(running.output.stdout).toContain('\nto go on: sluice crawl --dir ')
+  })
+
   it('is exported line by line, and ends quietly when the reader has seen enough', async () => {
     expect((await crawl('--progress', 'none').ended).code).toBe(0)
     const jsonl = sluice(['export', '--dir', bed.dir])
