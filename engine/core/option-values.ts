@@ -77,12 +77,19 @@ export function parseSize(text: string): number | undefined {
   return match === null ? undefined : Math.floor(Number(match[1]) * SIZE_UNITS[(match[2] ?? 'B').toUpperCase()]!)
 }
 
+/** A bound as it would be given: `16MB`, `100ms`. */
+function boundText({ type }: ValueSpec, bound: number): string {
+  const units = Object.entries(type === 'size' ? SIZE_UNITS : type === 'duration' ? DURATION_UNITS : {})
+  const [name, factor] = units.toSorted(([, a], [, b]) => b - a).find(([, factor]) => bound > 0 && bound % factor === 0) ?? ['', 1]
+  return `${bound / factor}${name}`
+}
+
 function parseNumber(name: string, spec: ValueSpec, given: unknown, read: (text: string) => number | undefined): number {
   if (given === NONE && mayBeNone(spec)) return Number.POSITIVE_INFINITY
   const value = typeof given === 'string' ? read(given) : given
   if (typeof value !== 'number' || Number.isNaN(value)) refuse(name, spec, given)
   const { min = 0, max = Number.POSITIVE_INFINITY } = spec
-  if (value < min || value > max) refuse(name, spec, given, `${expectations[spec.type]} ${max >= Number.MAX_SAFE_INTEGER ? `of at least ${min}` : `from ${min} to ${max}`}`)
+  if (value < min || value > max) refuse(name, spec, given, `${expectations[spec.type]} ${max >= Number.MAX_SAFE_INTEGER ? `of at least ${boundText(spec, min)}` : `from ${boundText(spec, min)} to ${boundText(spec, max)}`}`)
   return value
 }
 
