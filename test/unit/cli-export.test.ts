@@ -149,6 +149,11 @@ describe('the file of an export', () => {
     expect([whole, text, fs.statSync(pipe).isFIFO()]).toEqual([true, 'one,two', true])
   })
 
+  it('without a name, as an unset variable gives it, is refused with bad_option, and nothing is left', async () => {
+    await expect(writeToFile(chunks(() => undefined), '')).rejects.toMatchObject({ code: 'bad_option' })
+    expect(fs.readdirSync('.').filter((name) => name.endsWith('.part'))).toEqual([])
+  })
+
   it.each([['is a directory', ''], ['lies in none', 'none/out.csv']])('that %s is refused with bad_option', async (_, name) => {
     await expect(writeToFile(chunks(() => undefined), path.join(dir, name))).rejects.toMatchObject({ code: 'bad_option' })
   })

@@ -24,6 +24,8 @@ export async function writeToStandardOutput(chunks: Chunks): Promise<void> {
  * `bad_option` when it cannot be opened, `disk_failed`, and what `chunks` throws.
  */
 export async function writeToFile(chunks: Chunks, output: string): Promise<boolean> {
+  // An unset variable of a shell.
+  if (output === '') throw new SluiceError('bad_option', '--output: expected a file, given ""')
   const { file, part } = placesOf(output)
   const stop = new AbortController()
   const stopped = (): void => stop.abort()
@@ -58,6 +60,6 @@ function outputError(output: string, error: unknown): unknown {
   const { syscall, message } = error as NodeJS.ErrnoException
   // What the system refused was refused to the output: what is read has its errors named already.
   if (syscall === undefined) return error
-  if (syscall === 'open') return new SluiceError('bad_option', `--output: expected a file that can be written, given ${output}: ${message}`, { cause: error })
+  if (syscall === 'open') return new SluiceError('bad_option', `--output: expected a file that can be written, given ${output}: ${message.replace(/, open '.*$/, '')}`, { cause: error })
   return new SluiceError('disk_failed', `${output} could not be written: ${message}`, { cause: error })
 }
