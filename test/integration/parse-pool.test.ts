@@ -73,6 +73,15 @@ describe('a pool', () => {
     expect(recordOf(rig.collected[0])).toMatchObject({ links: 4 })
   })
 
+  it('tells its workers by domains what the scope is, where it is domains', async () => {
+    const scope = ScopeTable.create(10)
+    scope.add('site.co.uk')
+    rig = await openRig({ worker: { scope: { table: scope.memory, mode: 'domain' } } })
+    await rig.put(pageOf('http://www.site.co.uk/', '<a href=http://shop.site.co.uk/>in</a><a href=http://other.co.uk/>out</a>'))
+    await rig.until(() => rig!.collected.length === 1)
+    expect(rig.collected[0]).toMatchObject({ result: { links: { count: 1 }, refused: { scope: 1 } } })
+  })
+
   it('reads robots.txt between the pages, coded or not, and has no answer for a broken coding', async () => {
     rig = await openRig({ extractor: 'export default () => { for (const end = Date.now() + 5; Date.now() < end;); }' })
     const text = 'User-agent: sluice\nDisallow: /x\nCrawl-delay: 2\nSitemap: http://site.example/s.xml\n'

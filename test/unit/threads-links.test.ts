@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { registrableDomainOf } from '../../engine/core/domain.ts'
 import { makeBase, refusalOf } from '../../engine/core/fetch-url.ts'
 import { limits } from '../../engine/core/limits.ts'
 import { queryPathHash } from '../../engine/core/traps.ts'
@@ -94,12 +95,12 @@ describe('LinkCollector', () => {
     const table = ScopeTable.create(10)
     table.add('site.example')
     const list = ['/in', 'http://www.site.example/sub', 'http://elsewhere.example/']
-    const byHost = collect(list, { scope: { has: (hash) => table.has(hash), mode: 'host' } })
+    const byHost = collect(list, { scope: { has: (hash) => table.has(hash) } })
     expect(urlsOf(byHost)).toEqual(['http://site.example/in'])
     expect(refusedOf(byHost)).toEqual({ scope: 2 })
     const domains = ScopeTable.create(10)
     domains.add('site.co.uk')
-    const collector = collectorOf({ scope: { has: (hash) => domains.has(hash), mode: 'domain' } })
+    const collector = collectorOf({ scope: { has: (hash) => domains.has(hash), domainOf: registrableDomainOf } })
     const raw = rawLinks(['http://www.site.co.uk/', 'http://other.co.uk/'])
     expect(collector.collect(raw, documentAt(page)).links.count).toBe(1)
     domains.add('other.co.uk')

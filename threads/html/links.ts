@@ -22,7 +22,6 @@
  *   nothing known before       443 to 716 (284 to 430), a third of it in the first pass
  *   all known and remembered    83 to 145 ( 34 to  61); of 73,031 strings 12,422 are made: path-relative, not ASCII, refused
  */
-import { registrableDomainOf } from '../../engine/core/domain.ts'
 import { limits } from '../../engine/core/limits.ts'
 import { fetchUrl, hostOfUrl, makeBase, refusalOf, type Base } from '../../engine/core/fetch-url.ts'
 import { queryPathHash, trapOf } from '../../engine/core/traps.ts'
@@ -38,7 +37,8 @@ import type { RawLinks } from './html-facts.ts'
 export interface LinkRules {
   readonly include: readonly RegExp[]
   readonly exclude: readonly RegExp[]
-  readonly scope?: { has(hash: Uint8Array): boolean; readonly mode: 'host' | 'domain' }
+  /** With `domainOf` its names are registrable domains, else hosts. */
+  readonly scope?: { has(hash: Uint8Array): boolean; readonly domainOf?: ((host: string) => string) | undefined }
   readonly known?: Known
   /** Default: no rule but those that always hold. */
   readonly keyPolicy?: KeyPolicy
@@ -274,7 +274,7 @@ export class LinkCollector {
   #inScope(host: string, hash: Uint8Array): boolean {
     const { scope } = this.#rules
     if (scope === undefined) return true
-    if (scope.mode === 'domain') return scope.has(hostHashOf(registrableDomainOf(host)))
+    if (scope.domainOf !== undefined) return scope.has(hostHashOf(scope.domainOf(host)))
     const twin = this.#keyPolicy.www ? twinHostOf(host) : undefined
     return scope.has(hash) || (twin !== undefined && scope.has(hostHashOf(twin)))
   }
