@@ -81,19 +81,18 @@ describe('a worker killed while it starts', () => {
   })
 })
 
-/** Kills one of the workers at a random moment. */
-type Kill = (random: () => number) => boolean
+/** Kills workers, if they do not die by themselves; answers how many deaths there were. */
+type Kill = () => number
 
 /** Fills pages and kills workers in turn, until there were enough deaths and every page has come out. */
 async function survive(rig: PoolRig, random: () => number, kill: Kill): Promise<{ tickets: readonly number[]; crashed: number }> {
   const tickets: number[] = []
-  for (let kills = 0; kills < KILLS;) {
+  while (kill() < KILLS) {
     for (let page = integer(random, 12); page > 0; page -= 1) {
       tickets.push(await rig.put(smallPage(tickets.length)))
       // A random part of a worker's few milliseconds of life, in steps of the loop.
       for (let turns = integer(random, 40); turns > 0; turns -= 1) await turn()
     }
-    if (kill(random)) kills += 1
   }
   await rig.until(() => rig.collected.length === tickets.length)
   expect(rig.collected.map(({ ticket }) => ticket).sort((a, b) => a - b)).toEqual(tickets)
@@ -113,12 +112,13 @@ describe('workers killed at random moments', () => {
       const { living, restore } = watchThreads()
       const rig = await openRig({ threads: THREADS, slots: 8, turnMs: 50 })
       try {
+        let kills = 0
         const { tickets, crashed } = await survive(rig, random, () => {
-          if (living.size === 0) return false
+          if (living.size === 0) return kills
           const worker = pick(random, [...living])
           living.delete(worker)
           void worker.terminate()
-          return true
+          return kills += 1
         })
         expect(crashed).toBeLessThan(tickets.length / 4)
         console.log(`${KILLS} kills, ${tickets.length} pages, ${crashed} given up after two deaths, ${rig.lost.length} turns lost`)
@@ -143,7 +143,7 @@ describe('workers killed at random moments', () => {
         }`
       const rig = await openRig({ threads: THREADS, slots: 8, turnMs: 50, worker: { warcDir: dir }, extractor })
       try {
-        const { tickets } = await survive(rig, random, () => true)
+        const { tickets } = await survive(rig, random, () => rig.lost.length)
         const read = tickets.flatMap((ticket, id) => (rig.outcomeOf(ticket) === 'ok' ? [`http://site.example/${id}`] : []))
         expect(await pagesInWarcs(dir, rig)).toEqual(read.sort())
         for (const places of placesOf(rig).values()) {
