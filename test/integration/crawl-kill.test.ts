@@ -54,7 +54,7 @@ describe('a crawl that is killed', () => {
   })
 
   it('refuses a second process on its directory with exit 4 while it runs', async () => {
-    const first = crawl('--delay', '10s')
+    const first = crawl('--delay', '1s')
     await until(async () => (await pagesWritten()) > 0)
     const second = crawl()
     expect((await second.ended).code).toBe(4)
