@@ -2,7 +2,7 @@
  * Places of a document as strings: decoded, line ends as the HTML standard has them, character references replaced. Runs
  * in a parse worker. The only importer of entities. Most values are plain ASCII and cost one string.
  */
-import { decodeHTML, decodeHTMLAttribute } from 'entities'
+import { decodeHTML, decodeHTMLAttribute } from 'entities/decode'
 import { decode } from './encodings.ts'
 
 /** Bytes that are not themselves in a value: not ASCII, `&`, NUL and the carriage return. */
