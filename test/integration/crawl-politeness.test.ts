@@ -19,7 +19,7 @@ function gapsBy<T extends { readonly t: number }>(requests: readonly T[], unitOf
 
 // A request that the busy server notices late makes the gap behind it look short, so the bound is half the delay: a
 // crawler that does not wait, or waits for each host alone where the unit is a domain, leaves gaps near zero.
-it.each([
+it.concurrent.each([
   { politeness: 'host', unitOf: ({ host }: { host: string }) => host },
   { politeness: 'domain', unitOf: ({ host }: { host: string }) => host.split('.').slice(-2).join('.') },
 ] as const)("keeps the delay between two requests to one $politeness, by the server's clock", async ({ politeness, unitOf }) => {
