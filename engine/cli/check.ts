@@ -29,6 +29,6 @@ function textOf({ mended, problems, missing, rows, records, warcRecords }: Repor
     ...missing.map((name) => `not there, and not checked: ${name}`),
     ...mended.map((line) => `mended: ${line}`),
     ...problems.map((line) => `problem: ${line}`),
-    problems.length > 0 ? `${plural(problems.length, 'problem')} remain` : mended.length > 0 ? 'sound now' : 'sound',
+    problems.length > 0 ? `${plural(problems.length, 'problem')} left` : mended.length > 0 ? 'sound now' : 'sound',
   ]
 }

@@ -66,6 +66,7 @@ describe('a crawl directory', () => {
     expect(out).toMatch(/\nproblem: pages-000001\.jsonl at byte \d+: no page record\n/)
     expect(out).toMatch(/\nproblem: pages-000001\.jsonl at byte \d+: the last line has no end\n/)
     expect(out).toMatch(/\nproblem: pages-000001\.jsonl at byte \d+: \S+ should lie in warc\/\S+ at \d+, which cannot be read: .+\n/)
+    expect(out).toMatch(/\n[2-9] problems left\n$/)
     repairLines()
     fs.rmSync(warc)
     expect(await json('check')).toMatchObject({ ok: true, missing: [last!.warc!.file] })
