@@ -196,8 +196,9 @@ export class CrawlLoop {
     // A run that is over waits for no room on the disk: only the run that goes on does.
     if (run.stop === 'withdrawing' || (run.reason !== undefined && this.#isStuck)) this.#withdraw()
     else this.#parses.fill(this.#fetches.received)
-    if (run.reason === undefined && !this.#isPaused) this.#due.pump()
     if (run.reason === undefined) this.#dispatch(run)
+    // Last, since a suspect begins only while no commit is under way.
+    if (run.reason === undefined && !this.#isPaused) this.#due.pump()
     this.#decideEnd(run)
     if (run.reason === undefined) this.#setTimer()
     else this.#finishIfDrained(run)
