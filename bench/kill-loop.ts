@@ -16,7 +16,7 @@ const [rounds, killsPerCrawl] = [Number(values.rounds), Number(values['kills-per
 const more = Object.fromEntries(values.option.map((text) => text.split(/=(.*)/s).slice(0, 2))) as GivenTexts
 /** Many pages in quick succession; and few, in longer lives, with a delay that is longer than a start takes. */
 const webs = [{ hosts: 8, pages: 160, delayMs: 200, lifeMsMax: 2_500 }, { hosts: 24, pages: 72, delayMs: 3_000, lifeMsMax: 8_000 }] as const
-const sums = { crawls: 0, kills: 0, records: 0, requests: 0, refetched: 0 }
+const sums = { crawls: 0, kills: 0, records: 0, requests: 0, refetched: 0, setAside: 0 }
 let problems = 0
 for (let seed = Number(values.seed); sums.kills < rounds; seed += 1) {
   const found = await killCrawl({
@@ -27,8 +27,8 @@ for (let seed = Number(values.seed); sums.kills < rounds; seed += 1) {
   for (const problem of found.problems) console.log(`WRONG: ${problem}`)
   problems += found.problems.length
   sums.crawls += 1
-  for (const name of ['kills', 'records', 'requests', 'refetched'] as const) sums[name] += found[name]
-  console.log(`seed ${seed}: complete after ${found.kills} kills; ${found.records} URLs, ${found.requests} requests, ${found.refetched} of them again because of kills; ${found.problems.length} wrong`)
+  for (const name of ['kills', 'records', 'requests', 'refetched', 'setAside'] as const) sums[name] += found[name]
+  console.log(`seed ${seed}: complete after ${found.kills} kills; ${found.records} URLs, ${found.requests} requests, ${found.refetched} of them again because of kills, ${found.setAside} pages set aside; ${found.problems.length} wrong`)
 }
-console.log(`${sums.crawls} crawls, ${sums.kills} kills: ${sums.records} URLs each stored once, ${sums.requests} requests, ${(sums.refetched / sums.kills).toFixed(2)} pages fetched again per kill; ${problems} wrong`)
+console.log(`${sums.crawls} crawls, ${sums.kills} kills: ${sums.records} URLs each stored once, ${sums.requests} requests, ${(sums.refetched / sums.kills).toFixed(2)} pages fetched again per kill, ${sums.setAside} set aside as if they had ended the process; ${problems} wrong`)
 process.exitCode = problems === 0 ? 0 : 1

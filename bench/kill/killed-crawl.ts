@@ -13,7 +13,7 @@ import { openStore } from '../../storage/lmdb/lmdb-store.ts'
 import { Ledger } from './ledger.ts'
 import { compiled, planLife, planText, start, type Commands, type Driver, type Plan, type Running } from './lives.ts'
 import { seedWithout503 } from './truth.ts'
-import { faultsOfCrawl, leftovers, refetched } from './verdict.ts'
+import { faultsOfCrawl, leftovers, refetched, setAside } from './verdict.ts'
 
 /** Options of a crawl as the command line takes them. */
 export type GivenTexts = Readonly<Partial<Record<keyof typeof crawlOptions, string | readonly string[]>>>
@@ -40,6 +40,8 @@ export interface KilledCrawl {
   readonly requests: number
   /** Requests for pages that were made again because of the kills. */
   readonly refetched: number
+  /** Pages that were in hand at so many kills that the crawl took them for the cause. */
+  readonly setAside: number
   readonly problems: readonly string[]
 }
 
@@ -123,7 +125,7 @@ class Crawl {
       unitOf: (host: string) => unitOf(politeness, host, this.#web.resolve),
     }
     const problems = [...ledger.problems, ...(await faultsOfCrawl(evidence)).map((text) => `seed ${seed}, at the end: ${text}`)]
-    return { kills, records: evidence.records.length, requests: evidence.requests.length, refetched: refetched(evidence), problems }
+    return { kills, records: evidence.records.length, requests: evidence.requests.length, refetched: refetched(evidence), setAside: setAside(evidence.records).length, problems }
   }
 
   async end(): Promise<void> {

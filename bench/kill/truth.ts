@@ -5,6 +5,9 @@
  *
  * One outcome is a matter of luck in any crawl: a page with status 503 rests its whole host, so the last pages of a host
  * end with their own answer or with the host's being given up, as the order of the tries has it.
+ *
+ * A page that was in a worker's hand at three kills, the last two while it was read alone, looks as if it had ended the
+ * process: it is set aside, and what only it leads to is not found.
  */
 import type { Fault, Page, Site } from '../../engine/demo/index.ts'
 import type { PageRecord } from '../../engine/index.ts'
@@ -33,14 +36,18 @@ function outcomesWith(retries: number): Record<Fault | 'none' | 'private', Expec
   }
 }
 
-/** Every URL that can be reached from the seeds, with what must become of it. */
-export function expectedOutcomes(site: Site, retries: number): ReadonlyMap<string, Expected> {
+/** Every URL that can be reached from the seeds, with what must become of it. `setAside`: pages that the kills had set aside. */
+export function expectedOutcomes(site: Site, retries: number, setAside: ReadonlySet<string>): ReadonlyMap<string, Expected> {
   const outcomes = outcomesWith(retries)
   const expected = new Map<string, Expected>()
   const found = site.seeds()
   for (let url = found.pop(); url !== undefined; url = found.pop()) {
     const page = expected.has(url) ? undefined : site.pageAt(url)
     if (page === undefined) continue
+    if (setAside.has(url)) {
+      expected.set(url, { outcome: 'failed', code: 'page_killed' })
+      continue
+    }
     expected.set(url, outcomes[page.kind === 'private' ? 'private' : page.fault])
     found.push(...targetsOf(site, page))
   }

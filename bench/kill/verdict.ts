@@ -29,11 +29,14 @@ export async function faultsOfCrawl(evidence: Evidence): Promise<string[]> {
 }
 
 /** The union is the whole web, with the outcomes that it says. */
-function outcomeFaults({ site, records, retries }: Evidence): string[] {
+function outcomeFaults({ site, records, retries, kills }: Evidence): string[] {
   const faults: string[] = []
   const byUrl = new Map(records.map((record) => [record.url, record]))
-  for (const { url } of site.allPages()) if (!byUrl.has(url)) faults.push(`${url} is a page of the web and has no record`)
-  const expected = expectedOutcomes(site, retries)
+  const aside = new Set(setAside(records))
+  if (3 * aside.size > kills) faults.push(`${aside.size} pages were set aside after ${kills} kills`)
+  const expected = expectedOutcomes(site, retries, aside)
+  const pages = aside.size === 0 ? [...site.allPages()].map(({ url }) => url) : expected.keys()
+  for (const url of pages) if (!byUrl.has(url)) faults.push(`${url} is a page of the web and has no record`)
   for (const record of records) {
     const wanted = isCutBeforeItsEnd(site, record) ? { outcome: 'ok', status: 200 } : expected.get(record.url)
     if (wanted === undefined) faults.push(`${record.url} is not of this web`)
@@ -44,6 +47,11 @@ function outcomeFaults({ site, records, retries }: Evidence): string[] {
     if (record.outcome === 'ok' && record.redirectedFrom?.includes(record.url) === true) faults.push(`${record.url} leads to itself`)
   }
   return faults
+}
+
+/** Pages that the crawl took for what ended its process; see truth.ts. */
+export function setAside(records: readonly PageRecord[]): string[] {
+  return records.filter(({ code }) => code === 'page_killed').map(({ url }) => url)
 }
 
 /** A page that breaks off behind the bytes that are read of it is like any other that is cut. */
