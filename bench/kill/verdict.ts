@@ -87,7 +87,7 @@ async function warcFaults({ dir, records, requests }: Evidence): Promise<string[
 }
 
 /** From the crawler's clock to the server's: the request is written, travels, and is read. */
-const onTheWayMsMax = 100
+const onTheWayMsMax = 50
 
 /**
  * By the server's clock no unit was asked sooner than its delay, across restarts too. A request that the server noticed
