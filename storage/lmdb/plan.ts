@@ -198,10 +198,7 @@ export class Plan {
     if (url === undefined) return false
     this.#left(host, url)
     const key = seenKey(this.#view.hashOf(host.name), url.fingerprint)
-    const value = this.#view.tables.pages.get(key)
-    // What was known of its page before stands, but for its due time.
-    const { due: _due, ...before }: Partial<PageRow> = value === undefined ? {} : decodePageRow(value)
-    this.#settle(key, 'dropped', { fetchedAtMs: 0, ...before, url: url.url, status: 0, outcome: 'dropped', code, depth: url.depth, priority: url.priority })
+    this.#settle(key, 'dropped', { fetchedAtMs: 0, url: url.url, status: 0, outcome: 'dropped', code, depth: url.depth, priority: url.priority })
     this.counters.dropped += 1
     return true
   }

@@ -93,7 +93,7 @@ export class QueueEdit {
 
   /**
    * The URL of a host that is claimed last, if its priority is lower (a greater number) than `priority` and it is not
-   * leased: taken out of its row. Looks at the last `rowsMax` rows that were there before the batch.
+   * leased: taken out of its row. A page that is to be fetched again is not given up for a link. Looks at the last `rowsMax` rows that were there before the batch.
    */
   evict(host: QueueHost, priority: number, { isLeased, rowsMax }: { isLeased: (sequence: number) => boolean; rowsMax: number }): QueuedUrl | undefined {
     const { start, end } = readyRange(host.key, undefined)
@@ -102,7 +102,7 @@ export class QueueEdit {
       if (priorityOf(key) <= priority && !isLaterRow(key)) return undefined
       if ((looked += 1) > rowsMax) return undefined
       const gone = this.#edited.get(keyText(key))?.gone
-      const worst = decodeQueueRow(key, value, host.name).findLast(({ url: { sequence } }) => !isLeased(sequence) && gone?.has(sequence - sequenceOf(key)) !== true)
+      const worst = decodeQueueRow(key, value, host.name).findLast(({ url: { sequence }, isAgain }) => !isAgain && !isLeased(sequence) && gone?.has(sequence - sequenceOf(key)) !== true)
       if (worst === undefined || worst.url.priority <= priority) continue
       this.take(worst.url)
       this.evicted.push(worst.url.sequence)

@@ -204,7 +204,7 @@ export function storeAgainContract(name: string, open: (dir: string) => Promise<
         for (const url of claim('b.test')) await store.commit(emptyBatch({ ended: [ended(url)] }))
       })
 
-      test('keeps what is known of the page of a URL that it gives up', async () => {
+      test('does not give up a page that is to be fetched again, however bad its priority', async () => {
         await store.commit(emptyBatch({ added: [newUrl('http://a.test/0'), newUrl('http://b.test/worst', { priority: 9 })] }))
         const [worst] = claim('b.test')
         const page = { status: 200, contentHash: new Uint8Array(16).fill(7), etag: '"1"' }
@@ -212,8 +212,8 @@ export function storeAgainContract(name: string, open: (dir: string) => Promise<
         await store.commit(emptyBatch({ again: [worst!] }))
         await store.setCaps({ queuedPerHostMax: 1 })
         await store.commit(emptyBatch({ ended: [links(claim('a.test')[0]!, 'http://b.test/better')] }))
-        const dropped = store.pageRows(undefined, 100).rows.find(({ page: { url } }) => url === worst!.url)!.page
-        expect(dropped).toMatchObject({ ...page, status: 0, outcome: 'dropped', code: 'host_full', fetchedAtMs: 5_000 })
+        expect([textsOf('b.test'), refused()]).toEqual([[worst!.url], { host_full: 1 }])
+        expect(claim('b.test')[0]!.previous).toMatchObject(page)
       })
 
       test('of a registrable domain counts all its hosts, also those that were there before it was asked for', async () => {

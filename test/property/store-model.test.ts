@@ -149,12 +149,11 @@ class Model {
   }
 
   #evict(host: string, priority: number): boolean {
-    const worst = this.#ready(this.pending(host)).findLast((each) => each.batch < this.batch && each.priority > priority && !this.leased.has(each.url))
+    const worst = this.#ready(this.pending(host)).findLast((each) => each.batch < this.batch && each.priority > priority && !each.isAgain && !this.leased.has(each.url))
     if (worst === undefined) return false
     worst.state = 'dropped'
     worst.dueAtMs = undefined
-    // It was never fetched by this entry into the queue, and what was remembered of an earlier one goes with it.
-    worst.fetchedAtMs = worst.isAgain ? worst.fetchedAtMs : 0
+    worst.fetchedAtMs = 0
     return true
   }
 
