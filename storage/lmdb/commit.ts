@@ -6,12 +6,11 @@
  * death at any moment leaves the last transaction and, behind the committed lengths, bytes that opening cuts. A commit
  * that fails changes nothing, in memory neither: the same batch may be planned and written again.
  *
- * Cost, measured by bench/store on a busy 2-core machine with Node 20.20: commits of 128 pages of 128 hosts, each page
- * with 9 links that are in the store and 1 that is new, 1 million URLs queued; microseconds of CPU a page, claim included:
- *   main thread        85    of which half plans, and the larger part of that are look-ups
- *   all threads       165 without a sync to the disk, 190 with one a commit; the writing thread has about 50 of them
- * Writes sorted by table and key, or by table alone, cost the same as in the order of the plan (158 to 183 against 165):
- * the leaves of 128 hosts lie apart in any order. Filling a store costs 16 for each URL.
+ * Cost, measured by bench/store with Node 20.20 (RESULTS.md): commits of 128 pages of 128 hosts, each page with 9 links
+ * that are in the store and 1 that is new, synced at an interval; microseconds of CPU a page, claim included, main thread /
+ * all threads: 62 / 114 with 100,000 URLs queued, 71 / 148 with 10 million. Filling a store costs 14 to 23 for each URL.
+ * Writes sorted by table and key, or by table alone, showed no difference from the order of the plan in two noisy runs
+ * (158 to 183 against 164 and 165): the leaves of 128 hosts lie apart in any order.
  * The plan is one synchronous piece, and its length bounds how long a batch should be.
  * With a table of known links in front, the links that were seen before do not get here at all.
  */
