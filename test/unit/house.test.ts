@@ -1,5 +1,5 @@
 /** What lint cannot say of the house. */
-import { execFileSync } from 'node:child_process'
+import { execFileSync, spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { expect, it } from 'vitest'
@@ -31,6 +31,10 @@ it('the top level holds the folders of the house and what tools force there, and
     '.ci', '.editorconfig', '.gitignore', '.oxlintrc.json', 'LICENSE', 'README.md', 'bench', 'engine', 'package-lock.json', 'package.json',
     'storage', 'test', 'threads', 'tsconfig.json',
   ])
+})
+
+it('the built command runs as a file: npx makes it so only the first time that it meets the directory', () => {
+  expect(spawnSync(`${root}/dist/engine/cli/main.js`, ['--version'], { encoding: 'utf8' })).toMatchObject({ status: 0, stdout: '0.1.0\n' })
 })
 
 it('no file names a registry, or where a package was downloaded', () => {
