@@ -1,5 +1,5 @@
 /**
- * The stages that the crawl loop sequences, as it sees them. Types only.
+ * The stages that the crawl loop sequences, as much of each as it asks of it: a stage may be played by another. Types only.
  */
 import type { ParsePool } from '../threads/parse-pool.ts'
 import type { Store } from '../storage/store.ts'
@@ -19,16 +19,16 @@ import type { RobotsGate } from './web/robots.ts'
 export interface CrawlParts {
   readonly store: Store
   readonly scheduler: Scheduler
-  readonly fetcher: Fetcher
-  readonly robots: RobotsGate
-  readonly pool: ParsePool
+  readonly fetcher: Pick<Fetcher, 'fetch' | 'isShortOfBytes' | 'stats'>
+  readonly robots: Pick<RobotsGate, 'ask' | 'check' | 'verdictsOf'>
+  readonly pool: Pick<ParsePool, 'collect' | 'fill' | 'isStuck' | 'rotateWarc' | 'slotsFree' | 'stats' | 'withdraw'>
   readonly commits: CommitLoop
-  readonly disk: DiskSpace
+  readonly disk: Pick<DiskSpace, 'shortOf'>
   readonly recrawl: Recrawl
   /** Absent: pages have no SimHash. */
   readonly nearDuplicates: NearDuplicates | undefined
   /** Pages that may have ended the process before. */
-  readonly suspects: Suspects
+  readonly suspects: Pick<Suspects, 'hosts' | 'isEmpty' | 'next'>
   readonly clock: Clock
   readonly options: CrawlOptions
   readonly events: {

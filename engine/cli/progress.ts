@@ -32,7 +32,7 @@ export class PageRate {
 /** What holds a crawl back, in words. */
 export const blockedOnText: Readonly<Record<Stats['blockedOn'], string>> = {
   nothing: 'nothing', consumer: 'the consumer', commit: 'the store', page_ring: 'the parse workers', body_bytes: 'bytes in flight',
-  connections: 'connections', limit: 'a limit of the run', suspects: 'pages read alone', politeness: 'politeness', disk: 'room on the disk', store_full: '--max-store', paused: 'pause', idle: 'no work',
+  connections: 'connections', loop: 'its own loop', memory: 'memory', rate: '--rate', bandwidth: '--bandwidth', network_down: 'the network', gateway: 'a gateway', limit: 'a limit of the run', suspects: 'pages read alone', politeness: 'politeness', disk: 'room on the disk', store_full: '--max-store', paused: 'pause', idle: 'no work',
 }
 
 export function blockedOn({ blockedOn, pending, nextDueAtMs }: Stats): string {

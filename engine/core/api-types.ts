@@ -14,8 +14,19 @@ export type BlockedOn =
   | 'page_ring'
   /** The bytes of bodies in flight are at their budget. */
   | 'body_bytes'
-  /** As many requests as allowed are under way. */
+  /** As many requests as allowed are under way: `connections`, or what memory, file descriptors or the loop allow. */
   | 'connections'
+  /** The main loop is busy: its utilisation, and not a server, is what fetches wait for. */
+  | 'loop'
+  /** The process is at its memory budget. */
+  | 'memory'
+  /** The ceilings of the whole crawl on requests and on bytes a second. */
+  | 'rate'
+  | 'bandwidth'
+  /** Most hosts failed at once: the network here is away, and no host is charged for it. */
+  | 'network_down'
+  /** All that may start waits for a gateway: for its limit, or for its quota. */
+  | 'gateway'
   /** `maxPages` or `maxBytes` is spoken for by what is under way. */
   | 'limit'
   /** Pages that were in hand when the process died are read first, one at a time. */

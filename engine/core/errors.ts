@@ -74,12 +74,15 @@ export interface FailureRule {
   /**
    * `url`: the URL is tried again within its own budget. `host`: the host rests and is probed, the URL keeps its
    * attempts, and fails with this code when the host is given up. `both`: as `host`; and the URL that a well host
-   * refused is charged too, so that one bad URL neither comes back for ever nor has its host given up. `never`: trying
-   * again cannot help.
+   * refused is charged too, so that one bad URL neither comes back for ever nor has its host given up. `park`: the host
+   * is parked, its URLs stay queued and are not tried until somebody asks. `gateway`: the gateway is to blame, and neither
+   * the URL nor its host is charged. `never`: trying again cannot help.
    */
-  readonly retry: 'url' | 'host' | 'both' | 'never'
-  /** `throttle`: the host's limiter decreases, once per congestion event. */
+  readonly retry: 'url' | 'host' | 'both' | 'park' | 'gateway' | 'never'
+  /** `throttle`: the limiter of the host (of the gateway) decreases, once per congestion event. */
   readonly limiter: 'throttle' | 'none'
+  /** The network here may be what failed, and not the host. */
+  readonly network?: true
   /** How often the host is tried in a row before it is given up; only for `host` and `both`. */
   readonly hostTriesMax?: number
   readonly meaning: string
@@ -91,19 +94,20 @@ export interface FailureRule {
  * RFC 6585 for 429, RFC 9309 section 2.3.1 for robots.txt.
  */
 export const failureTable = {
-  dns_not_found: { retry: 'host', limiter: 'none', hostTriesMax: 2, meaning: 'the host name does not exist' },
-  dns_failed: { retry: 'host', limiter: 'none', hostTriesMax: 4, meaning: 'the host name could not be looked up' },
+  dns_not_found: { retry: 'host', limiter: 'none', hostTriesMax: 2, network: true, meaning: 'the host name does not exist' },
+  dns_failed: { retry: 'host', limiter: 'none', hostTriesMax: 4, network: true, meaning: 'the host name could not be looked up' },
   address_refused: { retry: 'never', limiter: 'none', meaning: 'the address is private, local or otherwise refused (see --allow-address)' },
   connect_refused: { retry: 'host', limiter: 'none', hostTriesMax: 4, meaning: 'nothing listens at the address' },
-  connect_failed: { retry: 'host', limiter: 'none', hostTriesMax: 4, meaning: 'no connection could be made' },
-  connect_timeout: { retry: 'host', limiter: 'throttle', hostTriesMax: 4, meaning: 'no connection in time' },
+  connect_failed: { retry: 'host', limiter: 'none', hostTriesMax: 4, network: true, meaning: 'no connection could be made' },
+  connect_timeout: { retry: 'host', limiter: 'throttle', hostTriesMax: 4, network: true, meaning: 'no connection in time' },
   tls_name_mismatch: { retry: 'never', limiter: 'none', meaning: 'the certificate is for another name' },
   tls_untrusted: { retry: 'never', limiter: 'none', meaning: 'the certificate is not trusted (expired, self-signed or unknown authority)' },
   tls_failed: { retry: 'host', limiter: 'none', hostTriesMax: 4, meaning: 'the TLS handshake failed' },
-  connection_closed: { retry: 'url', limiter: 'none', meaning: 'the server closed or reset the connection before the answer was complete' },
-  timeout: { retry: 'url', limiter: 'throttle', meaning: 'the answer was not complete at the deadline' },
+  connection_closed: { retry: 'url', limiter: 'throttle', network: true, meaning: 'the server closed or reset the connection before the answer was complete' },
+  timeout: { retry: 'url', limiter: 'throttle', network: true, meaning: 'the answer was not complete at the deadline' },
   bad_http: { retry: 'never', limiter: 'none', meaning: 'the answer is not HTTP' },
   headers_too_large: { retry: 'never', limiter: 'none', meaning: 'the response headers are larger than the limit' },
+  http_402: { retry: 'park', limiter: 'none', meaning: 'status 402, the site asks to be paid for each page: its host is parked' },
   http_408: { retry: 'url', limiter: 'throttle', meaning: 'status 408, the server waited too long for the request' },
   http_425: { retry: 'url', limiter: 'none', meaning: 'status 425, too early' },
   http_429: { retry: 'both', limiter: 'throttle', hostTriesMax: 8, meaning: 'status 429, too many requests' },
@@ -111,6 +115,12 @@ export const failureTable = {
   http_502: { retry: 'url', limiter: 'throttle', meaning: 'status 502, a gateway got no good answer' },
   http_503: { retry: 'both', limiter: 'throttle', hostTriesMax: 8, meaning: 'status 503, the service is not available' },
   http_504: { retry: 'url', limiter: 'throttle', meaning: 'status 504, a gateway got no answer in time' },
+  challenged: { retry: 'host', limiter: 'throttle', hostTriesMax: 6, meaning: 'a page that asks whoever comes to prove that it is no robot, in place of the page' },
+  blocked: { retry: 'host', limiter: 'throttle', hostTriesMax: 3, meaning: 'a page of a firewall that says that we are blocked, in place of the page' },
+  gateway_throttled: { retry: 'gateway', limiter: 'throttle', meaning: 'status 429 of a gateway: too many requests at once through it' },
+  gateway_quota: { retry: 'gateway', limiter: 'none', meaning: 'the quota or the credits of a gateway are spent' },
+  gateway_failed: { retry: 'gateway', limiter: 'throttle', meaning: 'the gateway could not be reached, or did not do its work' },
+  gateway_refused: { retry: 'never', limiter: 'none', meaning: 'the gateway will not fetch this URL, or does not accept our credentials' },
   unsupported_type: { retry: 'never', limiter: 'none', meaning: 'the content type is not text (its body was not read)' },
   bad_content_encoding: { retry: 'never', limiter: 'none', meaning: 'the body does not match its Content-Encoding' },
   redirect_limit: { retry: 'never', limiter: 'none', meaning: 'the chain of redirects is longer than the limit' },

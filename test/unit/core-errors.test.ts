@@ -19,10 +19,12 @@ test('what cannot pass is never tried again: addresses, names of certificates, t
   for (const [code, rule] of rules) if (rule.retry === 'never') expect(rule.limiter, code).toBe('none')
 })
 
-test('look-up, connection and TLS are charged to the host alone, 429 and 503 to the host and to a URL that a well host refuses', () => {
+test('look-up, connection, TLS, challenges and blocks are charged to the host alone, 429 and 503 to the host and to a URL that a well host refuses', () => {
   const codesOf = (retry: FailureRule['retry']): string[] => rules.filter(([, rule]) => rule.retry === retry).map(([code]) => code).sort()
-  expect(codesOf('host')).toEqual(['connect_failed', 'connect_refused', 'connect_timeout', 'dns_failed', 'dns_not_found', 'robots_unreachable', 'tls_failed'])
+  expect(codesOf('host')).toEqual(['blocked', 'challenged', 'connect_failed', 'connect_refused', 'connect_timeout', 'dns_failed', 'dns_not_found', 'robots_unreachable', 'tls_failed'])
   expect(codesOf('both')).toEqual(['http_429', 'http_503'])
+  expect(codesOf('gateway')).toEqual(['gateway_failed', 'gateway_quota', 'gateway_throttled'])
+  expect(codesOf('park')).toEqual(['http_402'])
 })
 
 test('what says that a host has too much to do slows it down', () => {
@@ -34,9 +36,9 @@ test('every meaning is a line for people', () => {
   for (const [code, rule] of rules) expect(rule.meaning, code).toMatch(/^[A-Za-z][^\n]{5,}[^.]$/)
 })
 
-test('of all statuses only those of the table are tried again; other answers are final', () => {
+test('of all statuses only those of the table are not final, and 402 among them parks its host', () => {
   const again = Array.from({ length: 1_000 }, (_, status) => status).filter((status) => failureOfStatus(status) !== undefined)
-  expect(again).toEqual([408, 425, 429, 500, 502, 503, 504])
+  expect(again).toEqual([402, 408, 425, 429, 500, 502, 503, 504])
   expect(failureOfStatus(503)).toBe('http_503')
 })
 

@@ -23,7 +23,7 @@ function optionsTable(): string {
 }
 
 function failuresTable(): string {
-  const again: Record<FailureRule['retry'], string> = { never: 'no', url: 'yes', host: 'the host rests first', both: 'yes, and the host rests first' }
+  const again: Record<FailureRule['retry'], string> = { never: 'no', url: 'yes', host: 'the host rests first', both: 'yes, and the host rests first', park: 'no, the host is parked', gateway: 'yes, the gateway slows down' }
   const rows = Object.entries(failureTable).map(([code, rule]: [string, FailureRule]) => `| \`${code}\` | ${again[rule.retry]} | ${cell(rule.meaning)} |`)
   return ['| code | tried again | meaning |', '|---|---|---|', ...rows].join('\n')
 }

@@ -213,7 +213,7 @@ test('health falls with failures, less with throttles, not at all with what is t
     }
     return host.health
   }
-  const [failing, slow, well] = [healthAfter('connection_closed'), healthAfter('timeout'), healthAfter('bad_http')]
+  const [failing, slow, well] = [healthAfter('connect_refused'), healthAfter('timeout'), healthAfter('bad_http')]
   expect(failing).toBeCloseTo((7 / 8) ** 16)
   expect(slow).toBeCloseTo(0.5 + 0.5 * (7 / 8) ** 16)
   expect(well).toBe(1)
