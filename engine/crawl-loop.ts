@@ -305,7 +305,8 @@ export class CrawlLoop {
     if (!run.hasRoom) return run.end('limit')
     if (isDueSoon) return
     const restingUntilMs = scheduler.restingUntilMs()
-    if (restingUntilMs !== undefined && restingUntilMs - clock.nowMs() > options.tailMs) {
+    // Parked hosts wait for somebody, which no tail waits for.
+    if (restingUntilMs !== undefined && (restingUntilMs === Number.POSITIVE_INFINITY || restingUntilMs - clock.nowMs() > options.tailMs)) {
       this.#parked = store.counters().pending
       run.end('complete')
     }

@@ -14,8 +14,8 @@ import { headerOf } from './fetch/response-head.ts'
 import { conditionsOf, pageMetaOf, retryAfterMs } from './page-meta.ts'
 import { endRecord, recordLine, type EndFacts } from './record-line.ts'
 import type { Run } from './run.ts'
-import type { Host } from './schedule/host.ts'
-import type { Candidate, Lease, Ruling } from './schedule/scheduler.ts'
+import type { Candidate, Host, Lease } from './schedule/host.ts'
+import type { Ruling } from './schedule/rulings.ts'
 
 type Answered = Extract<FetchResult, { ok: true }>
 type Failed = Extract<FetchResult, { ok: false }>
@@ -35,6 +35,13 @@ export interface FetchStageOptions {
   readonly onProgress: () => void
   /** A broken invariant, or a bug: the run cannot go on. */
   readonly onBroken: (error: unknown) => void
+}
+
+type Later = Extract<Ruling, { kind: 'rest' | 'retry' | 'back' }>
+
+/** The URL has no outcome yet. */
+function isLater(ruling: Ruling): ruling is Later {
+  return ruling.kind === 'rest' || ruling.kind === 'retry' || ruling.kind === 'back'
 }
 
 export class FetchStage {
@@ -136,7 +143,7 @@ export class FetchStage {
     const code = failureOfStatus(answer.status)
     const waitMs = retryAfterMs(headerOf(answer.headers, 'retry-after'), clock.wallMs())
     const ruling = scheduler.release(lease, code === undefined ? { ok: true } : { ok: false, code, retryAfterMs: waitMs })
-    if (ruling.kind === 'rest' || ruling.kind === 'retry') {
+    if (isLater(ruling)) {
       answer.release()
       this.#tryLater(run, lease, ruling)
       return
@@ -157,7 +164,7 @@ export class FetchStage {
       return
     }
     const ruling = scheduler.release(lease, { ok: false, code: failed.code })
-    if (ruling.kind === 'rest' || ruling.kind === 'retry') {
+    if (isLater(ruling)) {
       this.#tryLater(run, lease, ruling)
       return
     }
@@ -168,7 +175,7 @@ export class FetchStage {
     })
   }
 
-  #tryLater(run: AnyRun, lease: Lease, ruling: Extract<Ruling, { kind: 'rest' | 'retry' }>): void {
+  #tryLater(run: AnyRun, lease: Lease, ruling: Later): void {
     const { commits, scheduler } = this.#parts
     run.giveBack()
     if (ruling.kind === 'retry') commits.defer({ url: lease.url, attempts: lease.url.attempts + 1, notBeforeMs: scheduler.rowsMs() + ruling.waitMs, retry: true })

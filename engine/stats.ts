@@ -8,7 +8,7 @@ import type { CrawlLoop } from './crawl-loop.ts'
 import type { CrawlParts } from './crawl-parts.ts'
 import type { Settled } from './parse-stage.ts'
 import type { Run } from './run.ts'
-import { givenUpOf, restsOf } from './schedule/host-memory.ts'
+import { givenUpOf, parkedStats, restsOf } from './schedule/host-memory.ts'
 
 /** Utilisation of the main loop between two looks, 0 to 1. */
 export class LoopMeter {
@@ -72,7 +72,7 @@ export function hostStatsOf(parts: CrawlParts, name: string): HostStats | undefi
   const robots: Record<string, 'allow' | 'disallow' | 'rules'> = {}
   for (const [origin, verdict] of Object.entries(record.robots ?? {})) robots[origin] = verdict.rule
   const { restMs, backoffMs, retryAfterMs } = restsOf(host, record, parts.clock)
-  const [code, givenUp] = host === undefined ? [record.failureCode, record.givenUp] : [host.failureCode, givenUpOf(host)]
+  const [code, givenUp, parked] = host === undefined ? [record.failureCode, record.givenUp, record.parked] : [host.failureCode, givenUpOf(host), host.parked]
   return Object.freeze({
     name, pending: record.pending, excluded: record.excluded === true, inFlight: host?.limiter.inFlight ?? 0,
     limit: host?.limiter.limit ?? record.limit ?? parts.options.concurrency.start,
@@ -82,6 +82,7 @@ export function hostStatsOf(parts: CrawlParts, name: string): HostStats | undefi
     waitMs: Math.max(restMs, host?.unit.holder === undefined ? (host?.unit.nextStartAtMs ?? 0) - parts.clock.nowMs() : 0),
     backoffMs, retryAfterMs, health: Math.round((host?.health ?? record.health ?? 1) * 100) / 100,
     failures: host?.failures ?? record.failures ?? 0, ...(code !== undefined && { failureCode: code }),
-    ...(givenUp !== undefined && { givenUp: { code: givenUp.code, at: new Date(givenUp.atMs).toISOString() } }), robots,
+    ...(givenUp !== undefined && { givenUp: { code: givenUp.code, at: new Date(givenUp.atMs).toISOString() } }),
+    ...(parked !== undefined && { parked: parkedStats(parked) }), robots,
   })
 }

@@ -22,7 +22,7 @@ import { SluiceError } from './core/errors.ts'
 import { limits } from './core/limits.ts'
 import type { QueuedUrl } from './core/types.ts'
 import { restUntilMs, type Host } from './schedule/host.ts'
-import type { Candidate } from './schedule/scheduler.ts'
+import type { Candidate } from './schedule/host.ts'
 import { readSuspects, writeSuspects, type KnownSuspect } from './suspect-file.ts'
 
 export interface Suspect {

@@ -83,6 +83,8 @@ export interface HostRecord {
   readonly failureCode?: string
   /** 0 to 1. */
   readonly health?: number
+  /** It asks for something that we do not have: why, its price, and since when. */
+  readonly parked?: { readonly code: string; readonly price?: string; readonly atMs: number }
   /** Why and when it was given up. */
   readonly givenUp?: { readonly code: string; readonly atMs: number }
 }

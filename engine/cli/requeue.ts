@@ -60,7 +60,7 @@ function requeueStopped(dir: string, wanted: Wanted): Promise<RequeueResult> {
     let revived: HostRecord[] = []
     return requeueUrls({
       store,
-      revive: (host) => void (host.givenUp !== undefined && revived.push(host)),
+      revive: (host) => void ((host.givenUp ?? host.parked) !== undefined && revived.push(host)),
       again: async (again) => {
         const hosts = revived.map(({ name }) => forgiven(name))
         revived = []

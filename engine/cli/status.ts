@@ -5,7 +5,7 @@ import type { HostStats, Stats, StoreStats } from '../core/api-types.ts'
 import { systemClock } from '../core/clock.ts'
 import type { Counters } from '../core/types.ts'
 import type { HostRecord, Store } from '../../storage/store.ts'
-import { restsOf } from '../schedule/host-memory.ts'
+import { parkedStats, restsOf } from '../schedule/host-memory.ts'
 import { writeOut } from './batch.ts'
 import { hostNameOf } from '../core/host-name.ts'
 import { count, percent, plural, shellPath, shortDuration, shortSize } from './human.ts'
@@ -102,7 +102,7 @@ type StoredHost = Pick<HostStats, 'name' | 'pending' | 'excluded' | 'failures' |
 
 function storedHost(record: HostRecord | undefined): StoredHost | undefined {
   if (record === undefined) return undefined
-  const { name, pending, limit, crawlDelayMs, failureCode, givenUp, health = 1 } = record
+  const { name, pending, limit, crawlDelayMs, failureCode, givenUp, parked, health = 1 } = record
   const { backoffMs, retryAfterMs, restMs } = restsOf(undefined, record, systemClock)
   return {
     name, pending, excluded: record.excluded === true, failures: record.failures ?? 0,
@@ -110,6 +110,7 @@ function storedHost(record: HostRecord | undefined): StoredHost | undefined {
     waitMs: restMs, backoffMs, retryAfterMs, health,
     ...(limit !== undefined && { limit }), ...(crawlDelayMs !== undefined && { delayMs: crawlDelayMs }), ...(failureCode !== undefined && { failureCode }),
     ...(givenUp !== undefined && { givenUp: { code: givenUp.code, at: new Date(givenUp.atMs).toISOString() } }),
+    ...(parked !== undefined && { parked: parkedStats(parked) }),
   }
 }
 

@@ -200,6 +200,8 @@ export interface HostStats {
   readonly failureCode?: string
   /** Its URLs fail with this code without a fetch, for a day from then (ISO 8601). */
   readonly givenUp?: { readonly code: string; readonly at: string }
+  /** Nothing is asked of it until somebody wants its URLs (`requeue`, `add` with `again`): why, its price, and since when. */
+  readonly parked?: { readonly code: string; readonly price?: string; readonly at: string }
   /** robots.txt verdicts by origin. */
   readonly robots: Readonly<Record<string, 'allow' | 'disallow' | 'rules'>>
 }

@@ -15,12 +15,12 @@ const HEALTH_STEP = 0.1
 
 /** The record's facts of a host; those that are as at first are undefined, and take no room. */
 export function memoryOf(host: Host, clock: Clock): HostUpdate {
-  const { name, limiter, crawlDelayMs, failures, failureCode, health } = host
+  const { name, limiter, crawlDelayMs, failures, failureCode, health, parked } = host
   const wallOf = (atMs: number): number | undefined => (atMs <= clock.nowMs() ? undefined : Math.round(clock.wallMs() + atMs - clock.nowMs()))
   return {
     name, limit: limiter.limit, crawlDelayMs: crawlDelayMs || undefined,
     backoffUntilMs: wallOf(host.backoffUntilMs), retryAfterUntilMs: wallOf(host.retryAfterUntilMs),
-    failures: failures || undefined, failureCode, health: health === 1 ? undefined : Math.round(health * 100) / 100, givenUp: givenUpOf(host),
+    failures: failures || undefined, failureCode, health: health === 1 ? undefined : Math.round(health * 100) / 100, givenUp: givenUpOf(host), parked,
   }
 }
 
@@ -42,13 +42,15 @@ export function isUnstored({ limiter, storedLimit, health, storedHealth }: Host)
 
 /** Gives a host what its record says. The limit is its limiter's from the start. */
 export function remember(host: Host, record: HostRecord, clock: Clock): void {
-  const { crawlDelayMs = 0, backoffUntilMs, retryAfterUntilMs, health = 1, failures = 0, givenUp, excluded } = record
+  const { crawlDelayMs = 0, backoffUntilMs, retryAfterUntilMs, health = 1, failures = 0, givenUp, excluded, parked } = record
   host.crawlDelayMs = Math.min(crawlDelayMs, limits.crawlDelayMsMax)
   host.backoffUntilMs = untilMsOf(backoffUntilMs, limits.backoffMsMax, clock)
   host.retryAfterUntilMs = untilMsOf(retryAfterUntilMs, limits.retryAfterMsMax, clock)
   host.health = Math.min(1, Math.max(0, health))
   host.storedHealth = host.health
   if (excluded === true) host.ended = { outcome: 'excluded' }
+  const parkedFor = codeOf(parked?.code)
+  if (parked !== undefined && parkedFor !== undefined) host.parked = { ...parked, code: parkedFor }
   if (givenUp !== undefined) {
     const code = codeOf(givenUp.code)
     if (host.ended !== undefined || code === undefined || waitMsOf(givenUp.atMs + limits.hostGivenUpMs, limits.hostGivenUpMs, clock) === 0) return
@@ -70,9 +72,10 @@ function untilMsOf(untilMs: number | undefined, waitMsMax: number, clock: Clock)
   return waitMs === 0 ? 0 : clock.nowMs() + waitMs
 }
 
-/** A host that was given up, or that rests, begins anew; what its server asked for still stands. */
+/** A host that was given up or parked, or that rests, begins anew; what its server asked for still stands. */
 export function forgive(host: Host): void {
   host.ended = undefined
+  host.parked = undefined
   host.givenUpAtMs = undefined
   host.failures = 0
   host.failureCode = undefined
@@ -82,7 +85,12 @@ export function forgive(host: Host): void {
 
 /** The same in the record of a host that is not in memory. */
 export function forgiven(name: string): HostUpdate {
-  return { name, givenUp: undefined, failures: undefined, failureCode: undefined, backoffUntilMs: undefined }
+  return { name, givenUp: undefined, parked: undefined, failures: undefined, failureCode: undefined, backoffUntilMs: undefined }
+}
+
+/** How it is shown that a host is parked. */
+export function parkedStats({ code, price, atMs }: NonNullable<HostRecord['parked']>): { readonly code: string; readonly price?: string; readonly at: string } {
+  return { code, ...(price !== undefined && { price }), at: new Date(atMs).toISOString() }
 }
 
 /** What is left of a host's rests, in memory or stored, and of the longer one. */

@@ -81,11 +81,26 @@ export interface Host extends HeapItem {
   isGated: boolean
   /** Its URLs end without a fetch. */
   ended: { readonly outcome: 'failed'; readonly code: FailureCode } | { readonly outcome: 'excluded' } | undefined
+  /** It asks for something that we do not have, and when it did so first (wall clock): nothing is asked of it until somebody wants it. */
+  parked: { readonly code: FailureCode; readonly price?: string; readonly atMs: number } | undefined
   /** When it was given up (wall clock). */
   givenUpAtMs: number | undefined
   /** Of what is stored of it: what may drift away from that without being worth a row each time. */
   storedLimit: number
   storedHealth: number
+}
+
+/** A URL whose turn it is; not yet started. */
+export interface Candidate {
+  readonly host: Host
+  readonly url: QueuedUrl
+}
+
+/** A URL that is being fetched. */
+export interface Lease extends Candidate {
+  readonly startedAtMs: number
+  /** A delay lies between its request and the next one of its unit. */
+  readonly isPaced: boolean
 }
 
 export function newHost({ name }: Pick<HostRecord, 'name'>, unit: Unit, limiter: Limiter): Host {
@@ -94,7 +109,7 @@ export function newHost({ name }: Pick<HostRecord, 'name'>, unit: Unit, limiter:
     isDrained: false, isFirstDrained: false, dueAtMs: Number.POSITIVE_INFINITY, backoffUntilMs: 0, retryAfterUntilMs: 0,
     startedAtMs: 0, forgetAtMs: 0, crawlDelayMs: 0, delayMs: undefined,
     failures: 0, failedAtMs: Number.NEGATIVE_INFINITY, failureCode: undefined, health: 1, refused: undefined, isGated: false,
-    ended: undefined, givenUpAtMs: undefined, storedLimit: limiter.limit, storedHealth: 1,
+    ended: undefined, parked: undefined, givenUpAtMs: undefined, storedLimit: limiter.limit, storedHealth: 1,
   }
 }
 
@@ -174,19 +189,21 @@ export function isResting(host: Host, nowMs: number): boolean {
   return readyAtMs(host) > nowMs
 }
 
-/** When every one of them rests: the end of the first rest. */
+/** When every one of them rests: the end of the first rest; infinity when all that have work are parked. */
 export function firstRestEndMs(hosts: Iterable<Host>, nowMs: number): number | undefined {
-  let untilMs = Number.POSITIVE_INFINITY
+  let [untilMs, hasAny] = [Number.POSITIVE_INFINITY, false]
   for (const host of hosts) {
+    hasAny = true
+    if (host.parked !== undefined && host.ended === undefined) continue
     if (host.isGated || !isResting(host, nowMs)) return undefined
     untilMs = Math.min(untilMs, readyAtMs(host))
   }
-  return untilMs === Number.POSITIVE_INFINITY ? undefined : untilMs
+  return hasAny ? untilMs : undefined
 }
 
 /** Neither full, nor behind its gate, nor probing with a URL that is still under way. */
 export function canStart(host: Host): boolean {
   if (host.ended !== undefined) return hasWork(host)
-  if (host.isGated || host.limiter.isFull || !hasWork(host)) return false
+  if (host.isGated || host.parked !== undefined || host.limiter.isFull || !hasWork(host)) return false
   return host.failures === 0 || host.limiter.inFlight === 0
 }

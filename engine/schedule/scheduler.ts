@@ -15,39 +15,19 @@
  * its outcome is stored. Nothing here waits or does I/O except the store's synchronous reads. Main thread.
  */
 import type { HostRecord, HostUpdate, Store } from '../../storage/store.ts'
-import { backoffMs, type Clock, type Random } from '../core/clock.ts'
-import { failureRule, invariant, type FailureCode } from '../core/errors.ts'
+import type { Clock, Random } from '../core/clock.ts'
+import { invariant, type FailureCode } from '../core/errors.ts'
 import { limits } from '../core/limits.ts'
 import type { CrawlOptions, HostLimit } from '../core/options.ts'
 import type { QueuedUrl } from '../core/types.ts'
 import { Hands } from './hands.ts'
-import { chargeHost, EndedHosts, heedRetryAfter, judge, type HostFailure } from './host-failures.ts'
-import { firstRestEndMs, needsClaim, newHost, putInHand, type Host } from './host.ts'
+import { EndedHosts } from './host-failures.ts'
+import { firstRestEndMs, needsClaim, newHost, putInHand, type Candidate, type Host, type Lease } from './host.ts'
 import { HostLoader, type HostLoaderOptions } from './host-loader.ts'
 import { forgive, forgiven, isUnstored, memoryOf, noteStored, remember } from './host-memory.ts'
 import { Limiter } from './limiter.ts'
+import { Rulings, type FetchEnd, type Ruling } from './rulings.ts'
 import { Workbench } from './workbench.ts'
-
-/** A URL whose turn it is; not yet started. */
-export interface Candidate {
-  readonly host: Host
-  readonly url: QueuedUrl
-}
-
-/** A URL that is being fetched. */
-export interface Lease extends Candidate {
-  readonly startedAtMs: number
-  /** A delay lies between its request and the next one of its unit. */
-  readonly isPaced: boolean
-}
-
-/** What the end of a fetch means for its URL. */
-export type Ruling =
-  | { readonly kind: 'page' }
-  | { readonly kind: 'retry'; readonly waitMs: number }
-  /** The host rests; the URL is back in its hands, its attempts uncharged. */
-  | { readonly kind: 'rest' }
-  | { readonly kind: 'fail' }
 
 export interface SchedulerOptions {
   readonly store: Pick<Store, 'claim' | 'host' | 'hostsWithWork'>
@@ -69,6 +49,7 @@ export class Scheduler {
   readonly #bench: Workbench
   readonly #hands: Hands
   readonly #ended: EndedHosts
+  readonly #rulings: Rulings
   /** Sequences of leased URLs that will be deferred: their rows come back to the host. */
   readonly #retrying = new Set<number>()
   /** When the crawl went on from an earlier process: that one's last starts are unknown. */
@@ -79,6 +60,10 @@ export class Scheduler {
     this.#bench = new Workbench(options.clock, (host) => isUnstored(host) && this.#note(host), (host) => this.#expectMore(host))
     this.#hands = new Hands(options.store, options.clock)
     this.#ended = new EndedHosts(limits.hostsActiveMax)
+    this.#rulings = new Rulings({
+      clock: options.clock, random: options.random, retries: options.options.retries,
+      note: (host) => this.#note(host), onGivenUp: ({ name, ended }) => this.#ended.note(name, ended, options.clock.nowMs()),
+    })
     this.#loader = new HostLoader({
       store: options.store, unitOf: options.unitOf, hosts: this.#bench.hosts, hostsMax: options.hostsActiveMax ?? limits.hostsActiveMax,
       onLoaded: (record, unitName) => this.#attach(record, unitName), onLoadedLate: options.onWork,
@@ -197,11 +182,12 @@ export class Scheduler {
   }
 
   /** Ends a fetch, and rules what becomes of its URL and its host, by the failure table. */
-  release(lease: Lease, end: { ok: true } | { ok: false; code: FailureCode; retryAfterMs?: number }): Ruling {
+  release(lease: Lease, end: FetchEnd): Ruling {
     const { host, url } = lease
     host.limiter.inFlight -= 1
     this.#unhold(lease)
-    const ruling = end.ok ? this.#succeed(lease) : this.#fail(lease, end.code, end.retryAfterMs ?? 0)
+    const ruling = this.#rulings.of(lease, end)
+    if (ruling.kind === 'back') putInHand(host, [url], 'before')
     if (ruling.kind === 'rest') {
       // Last, so that the host is probed with another URL if there is one.
       putInHand(host, [url], 'behind')
@@ -230,9 +216,7 @@ export class Scheduler {
 
   /** The host's robots.txt could not be had, or the host itself: it rests, and in the end it is given up. */
   failHost(host: Host, { code, retryAfterMs }: { code: FailureCode; retryAfterMs: number }, startedAtMs: number): void {
-    judge(host, code)
-    if (this.#charge(host, { code, startedAtMs, retryAfterMs }) === 'given up') this.#giveUp(host, code)
-    this.#note(host)
+    this.#rulings.failHost(host, { code, retryAfterMs, startedAtMs })
     this.#settle(host)
   }
 
@@ -252,13 +236,13 @@ export class Scheduler {
     this.#settle(host)
   }
 
-  /** Somebody wants URLs of a host tried again: if it was given up, it gets a new chance. */
+  /** Somebody wants URLs of a host tried again: if it was given up or parked, it gets a new chance. */
   revive(name: string): void {
     const { clock, note, store } = this.#is
     const host = this.#bench.hosts.get(name)
     const ended = (host ?? this.#ended.get(name, clock.nowMs()) ?? { ended: undefined }).ended
     const isGivenUp = ended === undefined ? host === undefined && store.host(name)?.givenUp !== undefined : ended.outcome === 'failed'
-    if (!isGivenUp) return
+    if (!isGivenUp && (host ?? store.host(name))?.parked === undefined) return
     this.#ended.note(name, undefined, clock.nowMs())
     if (host === undefined) return note(forgiven(name))
     forgive(host)
@@ -317,56 +301,6 @@ export class Scheduler {
   /** When every host with work rests because of failures: the end of the first rest. Looks at every host with work. */
   restingUntilMs(): number | undefined {
     return this.#loader.isResolving || this.#loader.hasMore ? undefined : firstRestEndMs(this.#bench.working, this.#is.clock.nowMs())
-  }
-
-  #succeed({ host, startedAtMs }: Lease): Ruling {
-    host.limiter.success()
-    judge(host, undefined)
-    // What was under way when the host failed says nothing of its state since: only a probe ends a failure.
-    if (startedAtMs > host.failedAtMs && host.failures > 0) {
-      host.failures = 0
-      host.failureCode = undefined
-      host.refused = undefined
-      this.#note(host)
-    }
-    return { kind: 'page' }
-  }
-
-  #fail(lease: Lease, code: FailureCode, retryAfterMs: number): Ruling {
-    const { host, url, startedAtMs } = lease
-    const [nowMs, rule] = [this.#is.clock.nowMs(), failureRule(code)]
-    judge(host, code)
-    if (rule.limiter === 'throttle') host.limiter.throttle(startedAtMs, nowMs)
-    if (rule.retry === 'never') return { kind: 'fail' }
-    if (rule.retry === 'url') {
-      heedRetryAfter(host, retryAfterMs, nowMs)
-      if (retryAfterMs > 0) this.#note(host)
-      return this.#retry(url)
-    }
-    const wasWell = host.failures === 0
-    const state = this.#charge(host, { code, startedAtMs, retryAfterMs })
-    if (state === 'given up') this.#giveUp(host, code)
-    this.#note(host)
-    if (state === 'given up') return { kind: 'fail' }
-    return rule.retry === 'both' && wasWell ? this.#retry(url) : { kind: 'rest' }
-  }
-
-  #retry({ attempts }: QueuedUrl): Ruling {
-    const { options, random } = this.#is
-    if (attempts >= options.retries) return { kind: 'fail' }
-    return { kind: 'retry', waitMs: backoffMs(attempts, limits.backoffMsMin, limits.backoffMsMax, random) }
-  }
-
-  #charge(host: Host, failure: HostFailure): 'rests' | 'given up' {
-    return chargeHost(host, failure, this.#is.clock.nowMs(), this.#is.random)
-  }
-
-  #giveUp(host: Host, code: FailureCode): void {
-    if (host.ended !== undefined) return
-    const { clock } = this.#is
-    host.ended = { outcome: 'failed', code }
-    host.givenUpAtMs = clock.wallMs()
-    this.#ended.note(host.name, host.ended, clock.nowMs())
   }
 
   #note(host: Host): void {

@@ -2,7 +2,8 @@ import { describe, expect, test } from 'vitest'
 import { limits } from '../../engine/core/limits.ts'
 import type { QueuedUrl } from '../../engine/core/types.ts'
 import { restUntilMs } from '../../engine/schedule/host.ts'
-import { Scheduler, type Lease, type SchedulerOptions } from '../../engine/schedule/scheduler.ts'
+import type { Lease } from '../../engine/schedule/host.ts'
+import { Scheduler, type SchedulerOptions } from '../../engine/schedule/scheduler.ts'
 import { MemoryFrontier } from '../support/memory-frontier.ts'
 import { TestClock, turn } from '../support/test-clock.ts'
 
@@ -205,7 +206,7 @@ describe('a host row', () => {
 
 test('health falls with failures, less with throttles, not at all with what is the fault of a URL, and comes back with answers', () => {
   const crawl = new Crawl({ a: 200, b: 200, c: 200 })
-  const healthAfter = (code: 'connection_closed' | 'timeout' | 'bad_http'): number => {
+  const healthAfter = (code: 'http_500' | 'timeout' | 'bad_http'): number => {
     const { host, ...rest } = crawl.start()
     for (let i = 0; i < 16; i++) {
       host.limiter.inFlight = 1
@@ -213,7 +214,7 @@ test('health falls with failures, less with throttles, not at all with what is t
     }
     return host.health
   }
-  const [failing, slow, well] = [healthAfter('connect_refused'), healthAfter('timeout'), healthAfter('bad_http')]
+  const [failing, slow, well] = [healthAfter('http_500'), healthAfter('timeout'), healthAfter('bad_http')]
   expect(failing).toBeCloseTo((7 / 8) ** 16)
   expect(slow).toBeCloseTo(0.5 + 0.5 * (7 / 8) ** 16)
   expect(well).toBe(1)

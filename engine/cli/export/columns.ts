@@ -50,7 +50,7 @@ export const queueColumns = columnsOf<QueueRecord>({
 
 export const hostColumns = columnsOf<HostLine>({
   host: 'text', pending: 'integer', excluded: 'flag', limit: 'real', crawlDelayMs: 'real', backoffUntil: 'time', retryAfterUntil: 'time',
-  failures: 'integer', failureCode: 'text', health: 'real', givenUpCode: 'text', givenUpAt: 'time', robots: 'json',
+  failures: 'integer', failureCode: 'text', health: 'real', givenUpCode: 'text', givenUpAt: 'time', parkedCode: 'text', parkedPrice: 'text', parkedAt: 'time', robots: 'json',
 })
 
 export const failureColumns = columnsOf<FailureRecord>({

@@ -30,13 +30,16 @@ export interface QueueRecord {
 }
 
 /** What is remembered of a host. */
-export interface HostLine extends Omit<HostRecord, 'name' | 'robots' | 'backoffUntilMs' | 'retryAfterUntilMs' | 'givenUp'> {
+export interface HostLine extends Omit<HostRecord, 'name' | 'robots' | 'backoffUntilMs' | 'retryAfterUntilMs' | 'givenUp' | 'parked'> {
   readonly host: string
   /** It rests until then: as the crawl chose, and as the server asked. */
   readonly backoffUntil?: string
   readonly retryAfterUntil?: string
   readonly givenUpCode?: string
   readonly givenUpAt?: string
+  readonly parkedCode?: string
+  readonly parkedPrice?: string
+  readonly parkedAt?: string
   /** By origin: what robots.txt allows there, as far as it is known. */
   readonly robots?: Readonly<Record<string, { readonly rule: string; readonly status?: number; readonly crawlDelayMs?: number; readonly expiresAt: string }>>
 }
@@ -77,11 +80,13 @@ export function* hostRecords(store: Store): Generator<readonly HostLine[], void>
   }
 }
 
-function hostLine({ name, robots, backoffUntilMs, retryAfterUntilMs, givenUp, ...facts }: HostRecord): HostLine {
+function hostLine({ name, robots, backoffUntilMs, retryAfterUntilMs, givenUp, parked, ...facts }: HostRecord): HostLine {
   return {
     host: name, ...facts,
     ...(backoffUntilMs !== undefined && { backoffUntil: iso(backoffUntilMs) }), ...(retryAfterUntilMs !== undefined && { retryAfterUntil: iso(retryAfterUntilMs) }),
-    ...(givenUp && { givenUpCode: givenUp.code, givenUpAt: iso(givenUp.atMs) }), ...(robots && { robots: Object.fromEntries(Object.entries(robots).map(verdictOf)) }),
+    ...(givenUp && { givenUpCode: givenUp.code, givenUpAt: iso(givenUp.atMs) }),
+    ...(parked && { parkedCode: parked.code, ...(parked.price !== undefined && { parkedPrice: parked.price }), parkedAt: iso(parked.atMs) }),
+    ...(robots && { robots: Object.fromEntries(Object.entries(robots).map(verdictOf)) }),
   }
 }
 

@@ -1,0 +1,117 @@
+/**
+ * What the end of a fetch means for its URL and for its host, by the failure table (core/errors.ts). It changes the host
+ * and says what becomes of the URL; where both lie afterwards is the scheduler's. Main thread; no I/O.
+ *
+ *     failure of the URL       tried again within its own budget, a random part of a growing wait later
+ *     failure of the host      it rests, is probed one URL at a time, and in the end it is given up; its URLs are not charged
+ *     the host asks for money  it is parked: its URLs stay queued until somebody asks for them
+ *     failure of the gateway   neither is charged: the URL goes back to the hand
+ *
+ * Invariant: what was under way when a host failed says nothing of its state since: one failure for all of it, and only a
+ * request that began later ends the failure.
+ */
+import { backoffMs, type Clock, type Random } from '../core/clock.ts'
+import { failureRule, type FailureCode } from '../core/errors.ts'
+import { limits } from '../core/limits.ts'
+import { chargeHost, heedRetryAfter, judge, type HostFailure } from './host-failures.ts'
+import type { Host, Lease } from './host.ts'
+
+/** How a fetch ended. `price`: what the site asks for a page, with 402. */
+export type FetchEnd =
+  | { readonly ok: true }
+  | { readonly ok: false; readonly code: FailureCode; readonly retryAfterMs?: number; readonly price?: string }
+
+/** What the end of a fetch means for its URL. */
+export type Ruling =
+  | { readonly kind: 'page' }
+  | { readonly kind: 'retry'; readonly waitMs: number }
+  /** The host rests; the URL is back in its hands, its attempts uncharged. */
+  | { readonly kind: 'rest' }
+  /** Back in the hands of its host, as if it had never been started. */
+  | { readonly kind: 'back' }
+  | { readonly kind: 'fail' }
+
+export interface RulingsOptions {
+  readonly clock: Clock
+  readonly random: Random
+  /** Further tries of a URL. */
+  readonly retries: number
+  /** What the host must know after a restart has changed. */
+  readonly note: (host: Host) => void
+  /** It was given up: its URLs end with this code. */
+  readonly onGivenUp: (host: Host) => void
+}
+
+export class Rulings {
+  readonly #is: RulingsOptions
+
+  constructor(options: RulingsOptions) {
+    this.#is = options
+  }
+
+  /** Of a fetch that has ended. */
+  of(lease: Lease, end: FetchEnd): Ruling {
+    return end.ok ? this.#succeed(lease) : this.#fail(lease, end)
+  }
+
+  /** The host's robots.txt could not be had, or the host itself: it rests, and in the end it is given up. */
+  failHost(host: Host, failure: HostFailure): void {
+    judge(host, failure.code)
+    this.#charge(host, failure)
+    this.#is.note(host)
+  }
+
+  #succeed({ host, startedAtMs }: Lease): Ruling {
+    host.limiter.success()
+    judge(host, undefined)
+    if (startedAtMs > host.failedAtMs && host.failures > 0) {
+      host.failures = 0
+      host.failureCode = undefined
+      host.refused = undefined
+      this.#is.note(host)
+    }
+    return { kind: 'page' }
+  }
+
+  #fail(lease: Lease, { code, retryAfterMs = 0, price }: Extract<FetchEnd, { ok: false }>): Ruling {
+    const { host, url, startedAtMs } = lease
+    const [nowMs, rule] = [this.#is.clock.nowMs(), failureRule(code)]
+    if (rule.retry === 'gateway') return { kind: 'back' }
+    judge(host, code)
+    if (rule.limiter === 'throttle') host.limiter.throttle(startedAtMs, nowMs)
+    if (rule.retry === 'never') return { kind: 'fail' }
+    if (rule.retry === 'park') return this.#park(host, { code, ...(price !== undefined && { price }) })
+    if (rule.retry === 'url') {
+      heedRetryAfter(host, retryAfterMs, nowMs)
+      if (retryAfterMs > 0) this.#is.note(host)
+      return this.#retry(url.attempts)
+    }
+    const wasWell = host.failures === 0
+    const state = this.#charge(host, { code, startedAtMs, retryAfterMs })
+    this.#is.note(host)
+    if (state === 'given up') return { kind: 'fail' }
+    return rule.retry === 'both' && wasWell ? this.#retry(url.attempts) : { kind: 'rest' }
+  }
+
+  #retry(attempts: number): Ruling {
+    const { random, retries } = this.#is
+    if (attempts >= retries) return { kind: 'fail' }
+    return { kind: 'retry', waitMs: backoffMs(attempts, limits.backoffMsMin, limits.backoffMsMax, random) }
+  }
+
+  #park(host: Host, parked: Omit<NonNullable<Host['parked']>, 'atMs'>): Ruling {
+    host.parked ??= { ...parked, atMs: this.#is.clock.wallMs() }
+    this.#is.note(host)
+    return { kind: 'rest' }
+  }
+
+  #charge(host: Host, failure: HostFailure): 'rests' | 'given up' {
+    const state = chargeHost(host, failure, this.#is.clock.nowMs(), this.#is.random)
+    if (state === 'given up' && host.ended === undefined) {
+      host.ended = { outcome: 'failed', code: failure.code }
+      host.givenUpAtMs = this.#is.clock.wallMs()
+      this.#is.onGivenUp(host)
+    }
+    return state
+  }
+}
