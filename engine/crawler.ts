@@ -215,16 +215,15 @@ export class Crawler {
   }
 
   /**
-   * Changes the limit or the delay of a host that has work, until it has none or the crawler is closed.
+   * Changes the limit, the delay or the weight of a host, or of those that a pattern matches (`*.example.com`: all below
+   * it; `*`: all), until the crawler is closed. What is said of a more specific pattern stands; a ceiling is never passed.
    *
    * @throws SluiceError `crawler_closed`, `usage`, `bad_option`
    */
-  setLimit(name: string, given: HostLimitGiven): void {
+  setLimit(hosts: string, given: HostLimitGiven): void {
     this.#checkOpen()
-    const { scheduler } = this.#stages.parts
-    const [host, limit] = [scheduler.host(hostNameOf(name)), resolveHostLimit(given)]
-    if (host === undefined) return
-    scheduler.setLimit(host, limit)
+    const pattern = hosts === '*' ? hosts : hosts.startsWith('*.') ? `*.${hostNameOf(hosts.slice(2))}` : hostNameOf(hosts)
+    this.#stages.parts.scheduler.setLimit(pattern, resolveHostLimit(given))
     this.#loop.wake()
   }
 

@@ -32,6 +32,7 @@ import { Resolver } from './fetch/resolver.ts'
 import { createTlsTrust } from './fetch/tls-context.ts'
 import { DiskSpace, type FreeSpace } from './flow/disk-space.ts'
 import { NearDuplicates } from './near-duplicates.ts'
+import type { Belonging } from './schedule/host-loader.ts'
 import { Recrawl } from './schedule/recrawl.ts'
 import { Scheduler } from './schedule/scheduler.ts'
 import { configureStore } from './store-options.ts'
@@ -220,11 +221,13 @@ async function storeHosts(scheduler: Scheduler, commits: CommitLoop): Promise<vo
 }
 
 /** How a host's politeness unit is found. A name that has no address is a unit of its own: its fetch will say why. */
-function unitsBy(options: CrawlOptions, resolver: Resolver): (host: string) => string | Promise<string> {
-  if (options.politeness !== 'ip') return (host) => scopeNameOf(host, options.politeness as 'host' | 'domain')
+function unitsBy(options: CrawlOptions, resolver: Resolver): (host: string) => Belonging | Promise<Belonging> {
+  const { politeness, maxPerAddress } = options
+  if (politeness !== 'ip' && maxPerAddress === Number.POSITIVE_INFINITY) return (host) => scopeNameOf(host, politeness)
   return async (host) => {
     const found = await resolver.resolve(host)
-    return found.ok ? found.address : host
+    const address = found.ok ? found.address : host
+    return { unit: politeness === 'ip' ? address : scopeNameOf(host, politeness), address }
   }
 }
 

@@ -162,6 +162,11 @@ export const limits = {
   /** URLs of one host claimed ahead; fewer when so many hosts have work that all of theirs would be more than the second. */
   claimUrlsPerHost: 8,
   claimedUrlsMax: 32_768,
+  /** Between hosts that are ready, a step of priority of the next URL is so much later a turn, and in all at most the second. */
+  handicapMsPerPriority: 20,
+  handicapMsMax: 1_000,
+  /** Patterns of `--host-limit` and `setLimit`. */
+  hostRulesMax: 10_000,
   /** A host that was given up gets a new chance after this; meanwhile its URLs end with the code that it was given up for. */
   hostGivenUpMs: 24 * 60 * 60_000,
   /** Names of the scope in the workers' filter: 64-bit hashes, so 16 MB at most. */

@@ -10,7 +10,7 @@ import type { RecrawlPolicy } from './recrawl-policy.ts'
 
 export type OptionType =
   | 'string' | 'header' | 'boolean' | 'integer' | 'duration' | 'size' | 'choice' | 'choices'
-  | 'patterns' | 'concurrency' | 'cidrs' | 'resolve' | 'tail' | 'recrawl'
+  | 'patterns' | 'concurrency' | 'cidrs' | 'resolve' | 'tail' | 'recrawl' | 'hostLimits'
 
 interface ValueSpec {
   readonly type: OptionType
@@ -35,6 +35,7 @@ export function metavar(spec: ValueSpec): string {
     case 'resolve': return 'HOST=IP'
     case 'tail': return 'wait|park|DURATION'
     case 'recrawl': return 'POLICY'
+    case 'hostLimits': return 'PATTERN=LIMITS'
     default: return 'TEXT'
   }
 }
@@ -45,6 +46,7 @@ const expectations: Readonly<Record<OptionType, string>> = {
   choice: 'one of the choices', choices: 'one or more of the choices, with commas', patterns: 'a regular expression',
   concurrency: 'three whole numbers START:FLOOR:CEILING with FLOOR <= START <= CEILING',
   cidrs: 'an address range such as 10.0.0.0/8 or fd00::/8', resolve: 'HOST=IP', tail: 'wait, park or a duration',
+  hostLimits: 'PATTERN=LIMITS, such as *.example.com=delay:5s,concurrency:1:1:2,weight:3',
   recrawl: 'never, lastmod, fixed:DURATION, adaptive:FLOOR:CEILING with 0 < FLOOR <= CEILING, or a function',
 }
 
@@ -168,6 +170,39 @@ export function parseRecrawl(text: string): RecrawlPolicy | undefined {
   return kind === 'adaptive' && parts.length === 2 && floorMs <= ceilingMs ? { kind, floorMs, ceilingMs } : undefined
 }
 
+const HOST_PATTERN = /^(?:\*|(?:\*\.)?[^*]+)$/
+
+/** `*.example.com=delay:5s,weight:3`, or the same as an object. */
+function parseHostLimit(name: string, spec: ValueSpec, given: unknown): HostLimitValue {
+  const fields = typeof given === 'string' ? hostLimitFields(given) : given
+  if (typeof fields !== 'object' || fields === null) return refuse(name, spec, given)
+  const { hosts, ...said } = fields as Record<string, unknown>
+  const pattern = typeof hosts === 'string' && HOST_PATTERN.test(hosts) ? hosts.replace(/[^*.].*$/, (host) => domainToASCII(host).replace(/\.$/, '')) : ''
+  if (pattern === '' || /^(?:\*\.)?$/.test(pattern) || Object.keys(said).length === 0) return refuse(name, spec, given)
+  const limit: Record<string, unknown> = {}
+  for (const [fact, value] of Object.entries(said)) {
+    if (!Object.hasOwn(hostLimitSpecs, fact)) return refuse(name, spec, given, `${expectations.hostLimits}, of ${Object.keys(hostLimitSpecs).join(', ')}`)
+    limit[fact.replace('delayMs', 'delay')] = parseValue(`${name} ${pattern} ${fact}`, hostLimitSpecs[fact]!, value)
+  }
+  const { delay, ...others } = limit
+  return Object.freeze({ hosts: pattern, ...(delay !== undefined && { delayMs: delay }), ...others }) as HostLimitValue
+}
+
+interface HostLimitValue { readonly hosts: string }
+
+/** As the command line and as the library name them. */
+const hostLimitSpecs: Readonly<Record<string, ValueSpec>> = {
+  delay: { type: 'duration', max: 3_600_000 }, delayMs: { type: 'duration', max: 3_600_000 },
+  concurrency: { type: 'concurrency' }, weight: { type: 'integer', min: 1, max: 100 },
+}
+
+function hostLimitFields(text: string): Record<string, unknown> | undefined {
+  const at = text.indexOf('=')
+  if (at <= 0) return undefined
+  const facts = text.slice(at + 1).split(',').map((fact) => [fact.slice(0, fact.indexOf(':')), fact.slice(fact.indexOf(':') + 1)])
+  return { hosts: text.slice(0, at), ...Object.fromEntries(facts) as Record<string, string> }
+}
+
 /** Reads one value. Throws `bad_option`. */
 export function parseValue(name: string, spec: ValueSpec, given: unknown): unknown {
   switch (spec.type) {
@@ -187,6 +222,10 @@ export function parseValue(name: string, spec: ValueSpec, given: unknown): unkno
     case 'patterns': return parseList(name, spec, given, isPattern)
     case 'concurrency': return parseConcurrency(name, spec, given)
     case 'cidrs': return parseList(name, spec, given, isCidr)
+    case 'hostLimits': {
+      const items: readonly unknown[] = Array.isArray(given) ? given : [given]
+      return Object.freeze(items.map((item) => parseHostLimit(name, spec, item)))
+    }
     case 'resolve': return parseResolve(name, spec, given)
     case 'tail': {
       if (given === 'wait') return Number.POSITIVE_INFINITY

@@ -40,6 +40,14 @@ export type NearDuplicatePolicy = 'count' | 'skip'
  * pages in any order, so that a loss of power may leave more than a lost tail: a store that cannot be opened.
  */
 export type Durability = 'commit' | 'interval' | 'system'
+/** What is said of the hosts that a pattern matches: a name, `*.example.com` (all below it) or `*`. */
+export interface HostRule {
+  readonly hosts: string
+  readonly delayMs?: number
+  readonly concurrency?: Concurrency
+  /** Starts in one turn, when its delay lets them follow each other; 1 at first. */
+  readonly weight?: number
+}
 export interface Concurrency { readonly start: number; readonly floor: number; readonly ceiling: number }
 
 /** Options that belong to the crawl directory. */
@@ -62,6 +70,8 @@ export const crawlOptions = {
   politeness: option<Politeness>({ type: 'choice', choices: ['host', 'domain', 'ip'], default: 'host', flag: '--politeness', stored: true, help: 'what the delay is counted for' }),
   delayMs: option<number>({ type: 'duration', min: 0, max: 3_600_000, default: 1_000, flag: '--delay', stored: true, help: 'least time between two starts on one host, domain or address' }),
   concurrency: option<Concurrency>({ type: 'concurrency', default: { start: 4, floor: 1, ceiling: 32 }, flag: '--concurrency', stored: true, help: 'requests at once to a host, START:FLOOR:CEILING; adapts between floor and ceiling' }),
+  hostLimits: option<readonly HostRule[]>({ type: 'hostLimits', default: [], flag: '--host-limit', stored: true, help: 'other limits for some hosts, such as *.example.com=delay:5s,concurrency:1:1:2,weight:3; the most specific pattern wins; repeatable' }),
+  maxPerAddress: option<number>({ type: 'integer', min: 1, max: Number.POSITIVE_INFINITY, default: Number.POSITIVE_INFINITY, flag: '--max-per-ip', stored: true, help: 'requests at once to one IP address, whatever its hosts; none: no bound' }),
   retries: option<number>({ type: 'integer', min: 0, max: 100, default: 2, flag: '--retries', stored: true, help: 'further tries of a URL after a failure that may pass' }),
   timeoutMs: option<number>({ type: 'duration', min: 100, max: 3_600_000, default: 30_000, flag: '--timeout', stored: true, help: 'deadline of one fetch: look-up, connection, headers and body together' }),
   maxBodyBytes: option<number>({ type: 'size', min: 1_024, max: 32 * 1_048_576, default: 250 * 1_024, flag: '--max-body', stored: true, help: 'read this much of a page, decoded; the rest is cut and marked' }),
@@ -88,7 +98,10 @@ export const runOptions = {
 } as const
 
 /** What may be changed for one host while a crawl is open. */
-const hostLimitOptions = { concurrency: crawlOptions.concurrency, delayMs: crawlOptions.delayMs }
+const hostLimitOptions = {
+  concurrency: crawlOptions.concurrency, delayMs: crawlOptions.delayMs,
+  weight: option<number>({ type: 'integer', min: 1, max: 100, default: 1, stored: false, help: 'starts in one turn' }),
+}
 
 type Value<S> = S extends OptionSpec<infer T> ? T : never
 type Resolved<Table> = { readonly [K in keyof Table]: Value<Table[K]> }
@@ -133,7 +146,7 @@ export function resolveRunLimits(given: RunLimitsGiven): RunLimits {
 /** Resolves what changes for one host; what is not given stays absent. Throws `bad_option` likewise. */
 export function resolveHostLimit(given: HostLimitGiven): HostLimit {
   const values = resolve(hostLimitOptions, given, {}) as Required<HostLimit>
-  return { ...(given.concurrency !== undefined && { concurrency: values.concurrency }), ...(given.delayMs !== undefined && { delayMs: values.delayMs }) }
+  return Object.fromEntries(Object.entries(values).filter(([name]) => given[name as keyof HostLimitGiven] !== undefined)) as HostLimit
 }
 
 /** The options that are kept with the crawl. */

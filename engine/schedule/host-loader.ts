@@ -11,14 +11,17 @@
 import type { HostRecord, Store } from '../../storage/store.ts'
 import { limits } from '../core/limits.ts'
 
+/** The name of its politeness unit, and its address where connections to one address are bounded. */
+export type Belonging = string | { readonly unit: string; readonly address: string }
+
 export interface HostLoaderOptions {
   readonly store: Pick<Store, 'host' | 'hostsWithWork'>
   /** The hosts in memory. */
   readonly hosts: ReadonlyMap<string, unknown>
   readonly hostsMax: number
-  /** The unit of a host; a promise when it must be looked up (by IP). Never rejects. */
-  readonly unitOf: (host: string) => string | Promise<string>
-  readonly onLoaded: (record: HostRecord, unitName: string) => void
+  /** Where a host belongs; a promise when that must be looked up (by IP). Never rejects. */
+  readonly unitOf: (host: string) => Belonging | Promise<Belonging>
+  readonly onLoaded: (record: HostRecord, belonging: Belonging) => void
   /** The same, for a host that had to be looked up: it may start though nothing else has changed. */
   readonly onLoadedLate: () => void
 }
@@ -76,15 +79,15 @@ export class HostLoader {
     const record = known ?? store.host(name)
     if (record === undefined) return
     const unit = unitOf(name)
-    if (typeof unit === 'string') onLoaded(record, unit)
-    else void this.#loadLate(record, unit)
+    if (unit instanceof Promise) void this.#loadLate(record, unit)
+    else onLoaded(record, unit)
   }
 
-  async #loadLate(record: HostRecord, unit: Promise<string>): Promise<void> {
+  async #loadLate(record: HostRecord, unit: Promise<Belonging>): Promise<void> {
     this.#resolving.add(record.name)
-    const unitName = await unit
+    const belonging = await unit
     this.#resolving.delete(record.name)
-    this.#is.onLoaded(record, unitName)
+    this.#is.onLoaded(record, belonging)
     this.#is.onLoadedLate()
   }
 }

@@ -6,21 +6,25 @@
  *     Unit (host, registrable domain or IP)                   Host
  *       nextStartAtMs  no start before this                     claimed   the hand: URLs read ahead from the store
  *       first, later: lanes, heaps of hosts by turn  -------->  leased    sequences of claimed URLs without a stored outcome
- *                                                               limiter   how many may be under way
+ *       inFlight, ceiling: of its hosts together                limiter   how many may be under way
+ *                                                               caps      bounds that it shares with hosts of other units
  *
  * The hand holds URLs of the first class, best first, then those of the later class (over their domain's budget). A host
  * lies in the later lane when neither its hand nor the store has anything else.
  */
-import type { HostRecord } from '../../storage/store.ts'
 import type { FailureCode } from '../core/errors.ts'
 import type { QueuedUrl } from '../core/types.ts'
 import { Heap, type HeapItem } from './heap.ts'
 import type { Limiter } from './limiter.ts'
+import type { SharedCap } from './shared-cap.ts'
 
 /** Hosts of a unit that could start a URL of one class, soonest first. */
 export class Lane extends Heap<Host> implements HeapItem {
   readonly unit: Unit
   heapIndex = -1
+  /** Its place in `Turns`: whether it lies among those that may start, and where. */
+  isReady = false
+  rankMs = 0
 
   constructor(unit: Unit) {
     super(hasEarlierTurn)
@@ -32,6 +36,9 @@ export class Unit {
   readonly name: string
   /** The unit's clock: no start before this (monotonic). */
   nextStartAtMs = 0
+  /** Requests of its hosts under way, and how many there may be. */
+  inFlight = 0
+  ceiling: number
   /** Whose request has started and not yet been sent; until it is, nothing else of the unit starts. */
   holder: object | undefined
   readonly first = new Lane(this)
@@ -39,8 +46,9 @@ export class Unit {
   /** Hosts in memory that belong here, those in the lanes and those that wait for something else. */
   hostsCount = 0
 
-  constructor(name: string) {
+  constructor(name: string, ceiling = Number.POSITIVE_INFINITY) {
     this.name = name
+    this.ceiling = ceiling
   }
 }
 
@@ -48,6 +56,13 @@ export interface Host extends HeapItem {
   readonly name: string
   readonly unit: Unit
   readonly limiter: Limiter
+  /** Bounds that it shares with hosts of other units; absent when there are none. */
+  readonly caps: readonly SharedCap[] | undefined
+  /** The one that it found full when its turn came. */
+  waitsAt: SharedCap | undefined
+  /** Starts in one turn, and what is left of them in this one. */
+  weight: number
+  turnsLeft: number
   /** The heap that it lies in: a lane of its unit when it could start, the idle hosts' when there is nothing to do. */
   place: Heap<Host> | undefined
   /** The hand: claimed and not yet started. */
@@ -63,12 +78,15 @@ export interface Host extends HeapItem {
   /** Ends of its rests (monotonic): the one that we chose, and the one that the server asked for. */
   backoffUntilMs: number
   retryAfterUntilMs: number
-  /** When a URL was last taken or started, for turns among the hosts of one unit. */
+  /** When a URL was last taken or started, and when the last turn ended, for turns among hosts. */
   startedAtMs: number
+  turnEndedAtMs: number
   /** While idle: when it may be forgotten, as far as is known. */
   forgetAtMs: number
   crawlDelayMs: number
   delayMs: number | undefined
+  /** End of its own pace, which its limiter asks for below one request at a time (monotonic). */
+  paceUntilMs: number
   /** Failures of the host in a row, since which moment, and the latest cause. */
   failures: number
   failedAtMs: number
@@ -103,11 +121,11 @@ export interface Lease extends Candidate {
   readonly isPaced: boolean
 }
 
-export function newHost({ name }: Pick<HostRecord, 'name'>, unit: Unit, limiter: Limiter): Host {
+export function newHost({ name, unit, limiter, caps }: Pick<Host, 'name' | 'unit' | 'limiter'> & { readonly caps?: readonly SharedCap[] | undefined }): Host {
   return {
-    name, unit, limiter, claimed: [], leased: undefined, heapIndex: -1, place: undefined,
+    name, unit, limiter, caps, waitsAt: undefined, weight: 1, turnsLeft: 1, paceUntilMs: 0, claimed: [], leased: undefined, heapIndex: -1, place: undefined,
     isDrained: false, isFirstDrained: false, dueAtMs: Number.POSITIVE_INFINITY, backoffUntilMs: 0, retryAfterUntilMs: 0,
-    startedAtMs: 0, forgetAtMs: 0, crawlDelayMs: 0, delayMs: undefined,
+    startedAtMs: 0, turnEndedAtMs: 0, forgetAtMs: 0, crawlDelayMs: 0, delayMs: undefined,
     failures: 0, failedAtMs: Number.NEGATIVE_INFINITY, failureCode: undefined, health: 1, refused: undefined, isGated: false,
     ended: undefined, parked: undefined, givenUpAtMs: undefined, storedLimit: limiter.limit, storedHealth: 1,
   }
@@ -115,6 +133,11 @@ export function newHost({ name }: Pick<HostRecord, 'name'>, unit: Unit, limiter:
 
 export function restUntilMs(host: Host): number {
   return Math.max(host.backoffUntilMs, host.retryAfterUntilMs)
+}
+
+/** When something that was deferred, or that rests, may go: 0 when there is other work. */
+function workAtMs({ claimed, isDrained, dueAtMs }: Host): number {
+  return claimed.length > 0 || !isDrained ? 0 : dueAtMs
 }
 
 /** The next URL is of the later class. A row that was deferred is of the first, and what is not known may be. */
@@ -139,19 +162,18 @@ export function putInHand({ claimed }: Host, urls: readonly QueuedUrl[], where: 
   claimed.splice(where === 'before' ? 0 : edge, 0, ...first)
 }
 
-/** The next moment at which the host itself would let a URL go: its rest unless it has ended, or the first deferred row when nothing else is left. */
+/** The next moment at which the host itself would let a URL go: its rest and its pace unless it has ended, or the first deferred row when nothing else is left. */
 export function readyAtMs(host: Host): number {
-  const workAtMs = host.claimed.length > 0 || !host.isDrained ? 0 : host.dueAtMs
-  return host.ended === undefined ? Math.max(restUntilMs(host), workAtMs) : workAtMs
+  return host.ended === undefined ? Math.max(restUntilMs(host), host.paceUntilMs, workAtMs(host)) : workAtMs(host)
 }
 
 /**
- * Order among the hosts of a unit. A last start is never in the future, so the later of both is in the future exactly
+ * Order among the hosts of a unit. The end of a turn is never in the future, so the later of both is in the future exactly
  * when the host is not ready; among those that are ready, the one that waits longest for its turn is first, whether or
  * not it once rested. Ended hosts cost no fetch and go before all.
  */
 function turnAtMs(host: Host): number {
-  return host.ended === undefined ? Math.max(readyAtMs(host), host.startedAtMs) : readyAtMs(host)
+  return host.ended === undefined ? Math.max(readyAtMs(host), host.turnEndedAtMs) : readyAtMs(host)
 }
 
 function hasEarlierTurn(one: Host, other: Host): boolean {
@@ -163,15 +185,17 @@ export function laneReadyAtMs(lane: Lane): number {
   const { unit } = lane
   const host = lane.peek()
   if (host === undefined) return Number.POSITIVE_INFINITY
-  if (host.ended !== undefined) return Math.max(host.startedAtMs, readyAtMs(host))
-  return unit.holder === undefined ? Math.max(unit.nextStartAtMs, readyAtMs(host)) : Number.POSITIVE_INFINITY
+  if (host.ended !== undefined) return Math.max(host.turnEndedAtMs, readyAtMs(host))
+  const isHeld = unit.holder !== undefined || unit.inFlight >= unit.ceiling
+  return isHeld ? Number.POSITIVE_INFINITY : Math.max(unit.nextStartAtMs, readyAtMs(host))
 }
 
 /** Until then its clocks still run: forgotten before, a host that comes back would be hit too soon. */
 export function clocksUntilMs(host: Host): number {
   const { hostsCount, nextStartAtMs } = host.unit
   // The clock of a unit lives as long as one of its hosts is in memory.
-  return hostsCount > 1 ? restUntilMs(host) : Math.max(restUntilMs(host), nextStartAtMs)
+  const untilMs = Math.max(restUntilMs(host), host.paceUntilMs)
+  return hostsCount > 1 ? untilMs : Math.max(untilMs, nextStartAtMs)
 }
 
 /** There is something to claim or to start, now or later. */
@@ -186,7 +210,16 @@ export function isIdle(host: Host): boolean {
 
 /** The host waits because of a failure, not because of its pace. */
 export function isResting(host: Host, nowMs: number): boolean {
-  return readyAtMs(host) > nowMs
+  return Math.max(restUntilMs(host), workAtMs(host)) > nowMs
+}
+
+/** When a host that rests, or that waits at a cap for a moment, may go on. */
+function restEndMs(host: Host, nowMs: number): number | undefined {
+  if (host.isGated) return undefined
+  if (isResting(host, nowMs)) return readyAtMs(host)
+  const atMs = host.waitsAt?.roomAtMs(nowMs)
+  // No moment is known at which a gateway that has no quota may be used again: but it may be, unlike a parked host.
+  return atMs === undefined || (host.waitsAt?.inFlight ?? 0) > 0 ? undefined : Math.min(atMs, Number.MAX_SAFE_INTEGER)
 }
 
 /** When every one of them rests: the end of the first rest; infinity when all that have work are parked. */
@@ -195,8 +228,9 @@ export function firstRestEndMs(hosts: Iterable<Host>, nowMs: number): number | u
   for (const host of hosts) {
     hasAny = true
     if (host.parked !== undefined && host.ended === undefined) continue
-    if (host.isGated || !isResting(host, nowMs)) return undefined
-    untilMs = Math.min(untilMs, readyAtMs(host))
+    const endMs = restEndMs(host, nowMs)
+    if (endMs === undefined) return undefined
+    untilMs = Math.min(untilMs, endMs)
   }
   return hasAny ? untilMs : undefined
 }

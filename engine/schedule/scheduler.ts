@@ -23,20 +23,24 @@ import type { QueuedUrl } from '../core/types.ts'
 import { Hands } from './hands.ts'
 import { EndedHosts } from './host-failures.ts'
 import { firstRestEndMs, needsClaim, newHost, putInHand, type Candidate, type Host, type Lease } from './host.ts'
-import { HostLoader, type HostLoaderOptions } from './host-loader.ts'
+import { HostLoader, type Belonging, type HostLoaderOptions } from './host-loader.ts'
 import { forgive, forgiven, isUnstored, memoryOf, noteStored, remember } from './host-memory.ts'
 import { Limiter } from './limiter.ts'
 import { Rulings, type FetchEnd, type Ruling } from './rulings.ts'
+import { SharedCaps, type SharedCap } from './shared-cap.ts'
+import { HostRules, matchesHost } from './host-rules.ts'
 import { Workbench } from './workbench.ts'
 
 export interface SchedulerOptions {
   readonly store: Pick<Store, 'claim' | 'host' | 'hostsWithWork'>
-  readonly options: Pick<CrawlOptions, 'concurrency' | 'delayMs' | 'retries'>
+  readonly options: Pick<CrawlOptions, 'concurrency' | 'delayMs' | 'retries'> & Partial<Pick<CrawlOptions, 'hostLimits' | 'maxPerAddress'>>
   readonly clock: Clock
   readonly random: Random
   readonly unitOf: HostLoaderOptions['unitOf']
   /** Called when something may start that could not before. */
   readonly onWork: () => void
+  /** Bounds that the host shares with hosts of other units, besides that of its address. */
+  readonly capsOf?: (host: string) => readonly SharedCap[]
   /** Takes what is to be stored of a host. */
   readonly note: (update: HostUpdate) => void
   /** Hosts in memory; a test sets fewer. */
@@ -50,6 +54,8 @@ export class Scheduler {
   readonly #hands: Hands
   readonly #ended: EndedHosts
   readonly #rulings: Rulings
+  readonly #rules: HostRules
+  readonly #addresses: SharedCaps
   /** Sequences of leased URLs that will be deferred: their rows come back to the host. */
   readonly #retrying = new Set<number>()
   /** When the crawl went on from an earlier process: that one's last starts are unknown. */
@@ -57,7 +63,10 @@ export class Scheduler {
 
   constructor(options: SchedulerOptions) {
     this.#is = options
-    this.#bench = new Workbench(options.clock, (host) => isUnstored(host) && this.#note(host), (host) => this.#expectMore(host))
+    this.#bench = new Workbench(options.clock, (host) => this.#forgotten(host), (host) => this.#expectMore(host))
+    this.#rules = new HostRules(options.options.hostLimits)
+    const perAddressMax = options.options.maxPerAddress ?? Number.POSITIVE_INFINITY
+    this.#addresses = new SharedCaps({ room: (inFlight) => perAddressMax - inFlight })
     this.#hands = new Hands(options.store, options.clock)
     this.#ended = new EndedHosts(limits.hostsActiveMax)
     this.#rulings = new Rulings({
@@ -66,7 +75,7 @@ export class Scheduler {
     })
     this.#loader = new HostLoader({
       store: options.store, unitOf: options.unitOf, hosts: this.#bench.hosts, hostsMax: options.hostsActiveMax ?? limits.hostsActiveMax,
-      onLoaded: (record, unitName) => this.#attach(record, unitName), onLoadedLate: options.onWork,
+      onLoaded: (record, belonging) => this.#attach(record, belonging), onLoadedLate: options.onWork,
     })
   }
 
@@ -140,6 +149,7 @@ export class Scheduler {
     const { host } = candidate
     this.take(candidate)
     host.limiter.inFlight += 1
+    this.#count(host, 1)
     const lease = { ...candidate, startedAtMs: host.startedAtMs, isPaced: this.#delayMsOf(host) > 0 }
     this.hold(host, lease)
     return lease
@@ -149,10 +159,27 @@ export class Scheduler {
   take({ host, url }: Candidate): void {
     invariant(host.claimed[0] === url, 'only the first claimed URL is taken')
     host.claimed.shift()
-    // Its turn is over for others that are ready, though no clock was charged: URLs that end unfetched come in masses.
     host.startedAtMs = this.#is.clock.nowMs()
-    host.unit.nextStartAtMs = Math.max(host.unit.nextStartAtMs, host.startedAtMs)
+    this.#endTurn(host)
     this.#settle(host)
+  }
+
+  /** Its turn is over for others that are ready, though no clock was charged: URLs that end unfetched come in masses. */
+  #endTurn(host: Host): void {
+    host.turnsLeft -= 1
+    if (host.turnsLeft > 0) return
+    host.turnsLeft = host.weight
+    host.turnEndedAtMs = host.startedAtMs
+    host.unit.nextStartAtMs = Math.max(host.unit.nextStartAtMs, host.turnEndedAtMs)
+  }
+
+  /** A request of the host begins to count, or no longer does, for the bounds that it shares with other hosts. */
+  #count({ caps, unit }: Host, change: 1 | -1): void {
+    unit.inFlight += change
+    for (const cap of caps ?? []) {
+      cap.inFlight += change
+      if (change < 0) this.#bench.wake(cap)
+    }
   }
 
   /**
@@ -169,7 +196,8 @@ export class Scheduler {
   sent(host: Host, holder: object): void {
     const { unit } = host
     if (unit.holder === holder) unit.holder = undefined
-    unit.nextStartAtMs = Math.max(unit.nextStartAtMs, this.#is.clock.nowMs() + this.#delayMsOf(host))
+    const delayMs = this.#delayMsOf(host)
+    if (delayMs > 0) unit.nextStartAtMs = Math.max(unit.nextStartAtMs, this.#is.clock.nowMs() + delayMs)
     this.#settle(host)
   }
 
@@ -185,6 +213,7 @@ export class Scheduler {
   release(lease: Lease, end: FetchEnd): Ruling {
     const { host, url } = lease
     host.limiter.inFlight -= 1
+    this.#count(host, -1)
     this.#unhold(lease)
     const ruling = this.#rulings.of(lease, end)
     if (ruling.kind === 'back') putInHand(host, [url], 'before')
@@ -201,6 +230,7 @@ export class Scheduler {
   /** Gives a lease back as if it had never been taken. */
   giveBack(lease: Lease): void {
     lease.host.limiter.inFlight -= 1
+    this.#count(lease.host, -1)
     this.#unhold(lease)
     putInHand(lease.host, [lease.url], 'before')
     this.#settle(lease.host)
@@ -221,6 +251,7 @@ export class Scheduler {
   }
 
   setGate(host: Host, isGated: boolean): void {
+    if (isGated !== host.isGated) this.#count(host, isGated ? 1 : -1)
     host.isGated = isGated
     this.#settle(host)
   }
@@ -229,11 +260,27 @@ export class Scheduler {
     host.crawlDelayMs = Math.min(crawlDelayMs, limits.crawlDelayMsMax)
   }
 
-  /** The operator's word on one host, as long as it is in memory. */
-  setLimit(host: Host, { concurrency, delayMs }: HostLimit): void {
+  /** The operator's word on the hosts of a pattern, as long as the process runs. */
+  setLimit(pattern: string, limit: HostLimit): void {
+    this.#rules.set(pattern, limit)
+    for (const host of this.#bench.hosts.values()) {
+      if (!matchesHost(pattern, host.name)) continue
+      this.#limit(host, this.#rules.of(host.name))
+      this.#settle(host)
+    }
+  }
+
+  #limit(host: Host, { concurrency, delayMs, weight = 1 }: HostLimit): void {
     if (concurrency !== undefined) host.limiter.setBounds(concurrency)
-    if (delayMs !== undefined) host.delayMs = delayMs
-    this.#settle(host)
+    host.unit.ceiling = Math.max(host.unit.ceiling, concurrency?.ceiling ?? 0)
+    host.delayMs = delayMs
+    host.weight = weight
+  }
+
+  /** A cap that is not counted here has room: a gateway goes on, its limit has risen. */
+  wake(cap: SharedCap): void {
+    this.#bench.wake(cap)
+    this.#is.onWork()
   }
 
   /** Somebody wants URLs of a host tried again: if it was given up or parked, it gets a new chance. */
@@ -312,14 +359,28 @@ export class Scheduler {
     this.#bench.settle(host)
   }
 
-  #attach(record: HostRecord, unitName: string): void {
+  #forgotten(host: Host): void {
+    if (isUnstored(host)) this.#note(host)
+    for (const cap of host.caps ?? []) this.#addresses.leave(cap)
+  }
+
+  #capsOf(name: string, belonging: Belonging): readonly SharedCap[] | undefined {
+    const caps = this.#is.capsOf?.(name) ?? []
+    const { maxPerAddress = Number.POSITIVE_INFINITY } = this.#is.options
+    if (typeof belonging !== 'string' && maxPerAddress < Number.POSITIVE_INFINITY) return [...caps, this.#addresses.join(belonging.address)]
+    return caps.length === 0 ? undefined : caps
+  }
+
+  #attach(record: HostRecord, belonging: Belonging): void {
     const { clock, options } = this.#is
-    const unit = this.#bench.join(unitName)
+    const unit = this.#bench.join(typeof belonging === 'string' ? belonging : belonging.unit, options.concurrency.ceiling)
     if (this.#continuedAtMs !== undefined) {
       unit.nextStartAtMs = Math.max(unit.nextStartAtMs, this.#continuedAtMs + Math.max(options.delayMs, record.crawlDelayMs ?? 0))
     }
-    const host = newHost(record, unit, new Limiter(options.concurrency, record.limit))
-    host.startedAtMs = clock.nowMs()
+    const host = newHost({ name: record.name, unit, limiter: new Limiter(options.concurrency, record.limit), caps: this.#capsOf(record.name, belonging) })
+    this.#limit(host, this.#rules.of(record.name))
+    host.turnEndedAtMs = clock.nowMs()
+    host.startedAtMs = host.turnEndedAtMs
     remember(host, record, clock)
     const known = this.#ended.get(record.name, clock.nowMs())
     if (known?.ended !== undefined) host.ended = known.ended

@@ -6,12 +6,14 @@
  *       turns   of lanes, for those that could start now or later (turns.ts)
  *       idle    by the end of their clocks; then they are forgotten
  *     returns   of hosts in a later lane, by when a deferred row of theirs falls due: that one is of the first class
+ *     shared caps   hosts whose turn came while a bound was full that they share with others (shared-cap.ts)
  *
  * Invariant: `settle` was called after every change of a host, so a host lies where its state says.
  */
 import type { Clock } from '../core/clock.ts'
 import { Heap, type HeapItem } from './heap.ts'
-import { canStart, clocksUntilMs, hasWork, isIdle, isLaterNext, Lane, Unit, type Host } from './host.ts'
+import { canStart, clocksUntilMs, hasWork, isIdle, isLaterNext, Lane, laneReadyAtMs, Unit, type Host } from './host.ts'
+import type { SharedCap } from './shared-cap.ts'
 import { Turns } from './turns.ts'
 
 /** A host lies in one heap already. */
@@ -32,6 +34,9 @@ export class Workbench {
   readonly #idle = new Heap<Host>((a, b) => a.forgetAtMs < b.forgetAtMs)
   readonly #returns = new Heap<Return>((a, b) => a.atMs < b.atMs)
   readonly #returnOf = new Map<Host, Return>()
+  /** Caps where hosts wait for a moment, and those that had room for more hosts than were put back. */
+  readonly #timed = new Set<SharedCap>()
+  readonly #roomy = new Set<SharedCap>()
 
   /** `onForget` is told of a host before it is forgotten; `onReturn` of one that has a row of the first class again, which it must then know. */
   constructor(clock: Clock, onForget: (host: Host) => void, onReturn: (host: Host) => void) {
@@ -52,12 +57,65 @@ export class Workbench {
   next(): Host | undefined {
     const nowMs = this.#clock.nowMs()
     for (let due = this.#returns.peek(); due !== undefined && due.atMs <= nowMs; due = this.#returns.peek()) this.#onReturn(due.host)
-    return this.#turns.next(nowMs)?.peek()
+    for (const cap of this.#timed) if (cap.roomAtMs(nowMs) <= nowMs) this.wake(cap)
+    for (;;) {
+      const lane = this.#turns.next(nowMs)
+      const host = lane?.peek()
+      const full = host?.ended === undefined ? host?.caps?.find((cap) => cap.room(nowMs) <= 0) : undefined
+      if (host !== undefined && full !== undefined) {
+        this.#waitAt(host, full)
+        continue
+      }
+      // Hosts that were put back and did not start after all left room that others wait for, perhaps of a better class.
+      const isLast = lane === undefined || lane === lane.unit.later
+      if (!isLast || !this.#wakeMore()) return host
+    }
+  }
+
+  #waitAt(host: Host, cap: SharedCap): void {
+    host.waitsAt = cap
+    cap.waiting.add(host)
+    if (cap.roomAtMs(this.#clock.nowMs()) < Number.POSITIVE_INFINITY) this.#timed.add(cap)
+    this.settle(host)
+  }
+
+  /** Something under the cap has ended, or it has risen: as many hosts as there is room for may have their turn. */
+  wake(cap: SharedCap): void {
+    const nowMs = this.#clock.nowMs()
+    let room = cap.room(nowMs)
+    for (const host of cap.waiting) {
+      if (room <= 0) break
+      this.#leave(host, cap)
+      this.settle(host)
+      // Those that wait for a clock of their own will find out when it has run out.
+      if (host.place instanceof Lane && laneReadyAtMs(host.place) <= nowMs) room -= 1
+    }
+    if (cap.waiting.size === 0) this.#timed.delete(cap)
+    else this.#roomy.add(cap)
+  }
+
+  #leave(host: Host, cap: SharedCap): void {
+    cap.waiting.delete(host)
+    host.waitsAt = undefined
+  }
+
+  #wakeMore(): boolean {
+    const nowMs = this.#clock.nowMs()
+    let hasWoken = false
+    for (const cap of this.#roomy) {
+      this.#roomy.delete(cap)
+      if (cap.waiting.size === 0 || cap.room(nowMs) <= 0) continue
+      hasWoken = true
+      this.wake(cap)
+    }
+    return hasWoken
   }
 
   /** When `next` may have another answer; infinity when that is not a matter of time. */
   get nextAtMs(): number {
-    return Math.min(this.#turns.nextAtMs, this.#returns.peek()?.atMs ?? Number.POSITIVE_INFINITY)
+    let atMs = Math.min(this.#turns.nextAtMs, this.#returns.peek()?.atMs ?? Number.POSITIVE_INFINITY)
+    for (const cap of this.#timed) atMs = Math.min(atMs, cap.roomAtMs(this.#clock.nowMs()))
+    return atMs
   }
 
   /** When a host may be forgotten, which makes room for another; infinity when none is idle. */
@@ -65,10 +123,11 @@ export class Workbench {
     return this.#idle.peek()?.forgetAtMs ?? Number.POSITIVE_INFINITY
   }
 
-  /** The unit of this name, for a host that joins it. */
-  join(name: string): Unit {
+  /** The unit of this name, for a host that joins it with a ceiling of its own. */
+  join(name: string, ceiling?: number): Unit {
     let unit = this.#units.get(name)
-    if (unit === undefined) this.#units.set(name, unit = new Unit(name))
+    if (unit === undefined) this.#units.set(name, unit = new Unit(name, ceiling))
+    else if (ceiling !== undefined) unit.ceiling = Math.max(unit.ceiling, ceiling)
     unit.hostsCount += 1
     return unit
   }
@@ -80,7 +139,8 @@ export class Workbench {
 
   /** Puts host and unit where their state says they belong. Called after every change. */
   settle(host: Host): void {
-    const { unit } = host
+    const { unit, waitsAt } = host
+    if (waitsAt !== undefined && (host.ended !== undefined || !hasWork(host))) this.#leave(host, waitsAt)
     if (hasWork(host)) this.#working.add(host)
     else this.#working.delete(host)
     if (isIdle(host)) host.forgetAtMs = clocksUntilMs(host)
@@ -103,7 +163,7 @@ export class Workbench {
 
   #placeOf(host: Host): Heap<Host> | undefined {
     if (isIdle(host)) return this.#idle
-    if (!canStart(host)) return undefined
+    if (host.waitsAt !== undefined || !canStart(host)) return undefined
     return isLaterNext(host) ? (host.unit.later ??= new Lane(host.unit)) : host.unit.first
   }
 

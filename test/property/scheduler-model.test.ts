@@ -18,6 +18,9 @@ const CONNECTIONS = 12
 const names = Array.from({ length: 14 }, (_, i) => `h${String(i).padStart(2, '0')}.test`)
 const codes: readonly FailureCode[] = ['http_429', 'http_503', 'dns_failed', 'timeout', 'http_500', 'connection_closed', 'bad_http', 'connect_timeout']
 
+/** Hosts of several units share an address. */
+const addressOf = (host: string): string => `address ${names.indexOf(host) % 4}`
+
 interface Change { readonly url: QueuedUrl; readonly notBeforeMs?: number }
 
 class World {
@@ -29,6 +32,9 @@ class World {
   readonly unitOfHost: (host: string) => string
   isLookedUpLate = false
   readonly hostsMax: number
+  /** Requests at once to a unit, and to an address; infinite in some worlds. */
+  readonly ceiling: number
+  readonly perAddressMax: number
   /** When each unit may be started next, by what was started on it. */
   readonly unitFreeAtMs = new Map<string, number>()
   /** With a delay, nothing else of a unit starts before this request was sent. */
@@ -57,15 +63,21 @@ class World {
     this.isLookedUpLate = kind === 'late'
     this.unitOfHost = kind === 'host' ? (host) => host : (host) => `unit ${names.indexOf(host) % 3}`
     this.hostsMax = pick(random, [2, 3, 5, 100])
+    const concurrency = pick(random, [{ start: 1, floor: 1, ceiling: 2 }, { start: 4, floor: 1, ceiling: 8 }])
+    this.ceiling = concurrency.ceiling
+    this.perAddressMax = pick(random, [Number.POSITIVE_INFINITY, 1, 3])
     this.scheduler = new Scheduler({
       store: this.frontier, clock: this.clock, random,
-      options: { concurrency: pick(random, [{ start: 1, floor: 1, ceiling: 2 }, { start: 4, floor: 1, ceiling: 8 }]), delayMs: this.delayMs, retries: 2 },
+      options: {
+        concurrency, delayMs: this.delayMs, retries: 2, maxPerAddress: this.perAddressMax,
+        hostLimits: random() < 0.5 ? [] : [{ hosts: '*.test', weight: 1 + integer(random, 4) }, { hosts: 'h03.test', concurrency: { start: 1, floor: 1, ceiling: 1 } }],
+      },
       hostsActiveMax: this.hostsMax,
       onWork: () => {},
       note: ({ name, ...facts }) => this.frontier.note(name, facts),
       unitOf: (host) => this.isLookedUpLate
-        ? new Promise((resolve) => { this.clock.after(integer(random, 50), () => resolve(this.unitOfHost(host))) })
-        : this.unitOfHost(host),
+        ? new Promise((resolve) => { this.clock.after(integer(random, 50), () => resolve(this.belongingOf(host))) })
+        : this.belongingOf(host),
     })
     for (const name of names.slice(0, integer(random, names.length))) this.frontier.add(name, 1 + integer(random, 20), random() < 0.3)
     this.scheduler.open(seed % 2 === 0)
@@ -80,6 +92,22 @@ class World {
     expect(nowMs, `two starts on ${unit}`).toBeGreaterThanOrEqual(this.unitFreeAtMs.get(unit) ?? 0)
     expect(nowMs, `a start on ${host.name} while it rests`).toBeGreaterThanOrEqual(this.restUntilMs.get(host.name) ?? 0)
     expect(this.unitHeldBy.has(unit), `a start on ${unit} while another is not sent`).toBe(false)
+    expect(this.hasRoom(host.name), `a start on ${host.name} beyond the bound of its unit or its address`).toBe(true)
+  }
+
+  belongingOf(host: string): { unit: string; address: string } {
+    return { unit: this.unitOfHost(host), address: addressOf(host) }
+  }
+
+  /** Requests under way, those for robots.txt included. */
+  underWayAt(isOf: (host: string) => boolean): number {
+    return this.inFlight.filter(({ host }) => isOf(host.name)).length + this.gated.filter(({ name }) => isOf(name)).length
+  }
+
+  hasRoom(name: string): boolean {
+    const [unit, address] = [this.unitOfHost(name), addressOf(name)]
+    return this.underWayAt((other) => this.unitOfHost(other) === unit) < this.ceiling
+      && this.underWayAt((other) => addressOf(other) === address) < this.perAddressMax
   }
 
   delayOf(host: Host): number {
@@ -111,7 +139,7 @@ class World {
       const [unit, nowMs] = [this.unitOfHost(name), this.clock.nowMs()]
       if (this.unitHeldBy.has(unit) || (this.unitFreeAtMs.get(unit) ?? 0) > nowMs || host.unit.nextStartAtMs > nowMs || restUntilMs(host) > nowMs) return false
       const together = this.inFlight.filter((lease) => lease.host === host).length
-      if (together >= (host.failures > 0 ? 1 : host.limiter.limit)) return false
+      if (together >= (host.failures > 0 ? 1 : host.limiter.limit) || !this.hasRoom(name)) return false
       return this.frontier.dueRowsOf(name, this.scheduler.rowsMs()).some(({ isLater, sequence }) => !(isOfFirst && isLater === true) && !this.underWay.has(sequence))
     })
   }
