@@ -23,13 +23,13 @@ export class MemoryFrontier implements Pick<Store, 'claim' | 'host' | 'hostsWith
   recordsWritten = 0
 
   /** Adds so many URLs of a host, and answers them. */
-  add(host: string, count = 1, isLater = false): readonly QueuedUrl[] {
+  add(host: string, count = 1, isLater = false, priority = 0): readonly QueuedUrl[] {
     const rows = this.#rows.get(host) ?? new Map<number, Row>()
     this.#rows.set(host, rows)
     return Array.from({ length: count }, () => {
       const sequence = this.#sequence++
       const url: QueuedUrl = {
-        row: new Uint8Array(), fingerprint: new Uint8Array(16), host, sequence, url: `http://${host}/${sequence}`, depth: 0, priority: 0, attempts: 0, ...(isLater && { isLater }),
+        row: new Uint8Array(), fingerprint: new Uint8Array(16), host, sequence, url: `http://${host}/${sequence}`, depth: 0, priority, attempts: 0, ...(isLater && { isLater }),
       }
       rows.set(sequence, { url, notBeforeMs: 0 })
       return url
