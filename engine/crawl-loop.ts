@@ -171,7 +171,7 @@ export class CrawlLoop {
   readonly committed = (batch: CommitBatch, result: CommitResult): void => {
     const { scheduler } = this.#parts
     for (const { url } of [...batch.ended, ...batch.deferred]) scheduler.settled(url.host, url.sequence)
-    for (const host of result.hostsGrown) scheduler.grow(host)
+    for (const { name, priority } of result.hostsGrown) scheduler.grow(name, priority)
     // Only for those who ask for it: a page that falls due again gives no dead host a new chance.
     for (const [i, { host, again }] of batch.added.entries()) if (again === true && result.addedNew[i] === true) scheduler.revive(host)
     this.#parses.stored(batch.warcLengths)

@@ -122,8 +122,8 @@ export const emptyBatch: CommitBatch = { ended: [], deferred: [], added: [], aga
 
 export interface CommitResult {
   readonly commitNumber: number
-  /** Hosts that got new rows, among them those that are new. A deferral moves a row and is not among them. */
-  readonly hostsGrown: readonly string[]
+  /** Hosts that got new rows, among them those that are new, and the best priority among these rows. A deferral moves a row and is not among them. */
+  readonly hostsGrown: readonly { readonly name: string; readonly priority: number }[]
   /** For each of `added`: whether it was new, or is tried again. */
   readonly addedNew: readonly boolean[]
   /** For each of `again`: whether it went back to the queue. */

@@ -73,6 +73,14 @@ export class Hands {
     while (host.claimed.at(-1)?.isLater === true) this.#release(host, host.claimed.pop()!.sequence)
   }
 
+  /** Lets go of what the hand holds of a worse priority than the store has now. */
+  dropWorse(host: Host, priority: number): void {
+    if (!host.claimed.some((url) => url.priority > priority)) return
+    const [kept, worse] = [host.claimed.filter((url) => url.priority <= priority), host.claimed.filter((url) => url.priority > priority)]
+    host.claimed.splice(0, host.claimed.length, ...kept)
+    for (const { sequence } of worse) this.#release(host, sequence)
+  }
+
   /** With many hosts fewer, so that all hands together stay bounded; one at least, so that every host gets its turn. */
   #limit(hostsWorking: number): number {
     if (this.#leasedCount >= limits.claimedUrlsMax) return 1

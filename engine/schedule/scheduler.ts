@@ -319,10 +319,11 @@ export class Scheduler {
     else this.#settle(host)
   }
 
-  /** The store has more rows of this host than before. */
-  grow(name: string): void {
+  /** The store has more rows of this host than before, the best of them of this priority: what is worse in its hand waits for them. */
+  grow(name: string, priority = 0): void {
     const host = this.#bench.hosts.get(name)
     if (host === undefined) return this.#loader.load(name)
+    this.#hands.dropWorse(host, priority)
     this.#expectMore(host)
   }
 

@@ -18,7 +18,7 @@ import { invariant } from '../../engine/core/errors.ts'
 import { hostOfUrl } from '../../engine/core/fetch-url.ts'
 import { limits } from '../../engine/core/limits.ts'
 import { stateOfOutcome, type Counters, type NewUrl, type Outcome, type PreviousFetch, type QueuedUrl, type RefusalReason } from '../../engine/core/types.ts'
-import type { AgainUrl, CommitBatch, DeferredUrl, EndedUrl, PageAnswer, PageRow } from '../store.ts'
+import type { AgainUrl, CommitBatch, CommitResult, DeferredUrl, EndedUrl, PageAnswer, PageRow } from '../store.ts'
 import { Admission, isQueueFull, type PlanView } from './admission.ts'
 import { Arena, decodePageRow, decodeState, encodePageRow, encodeState } from './codec.ts'
 import type { Write } from './environment.ts'
@@ -62,7 +62,7 @@ export class Plan {
     for (const write of this.admission.domains?.writes(this.arena) ?? []) this.writes.push(write)
   }
 
-  get hostsGrown(): readonly string[] {
+  get hostsGrown(): CommitResult['hostsGrown'] {
     return this.#hosts.grown()
   }
 
@@ -217,7 +217,7 @@ export class Plan {
     this.#entered.add(keyText(key))
     this.admission.prove(key)
     this.#put('seen', key, encodeState(this.arena, 'pending'))
-    this.#hosts.enter(host)
+    this.#hosts.enter(host, priority)
     this.admission.domains?.change(host.name, 1, of === 'later')
     this.counters.discovered += 1
     this.counters.pending += 1

@@ -3,7 +3,7 @@
  * thread; reads the tables, and answers writes. Invariant: a host whose every link was refused leaves no row.
  */
 import { invariant } from '../../engine/core/errors.ts'
-import type { RobotsVerdict } from '../store.ts'
+import type { CommitResult, RobotsVerdict } from '../store.ts'
 import { decodeCount, encodeCount, encodeHostRow, encodeJson, factsOfHostRow, nameOfHostRow, type Arena } from './codec.ts'
 import type { Tables, Write } from './environment.ts'
 import { findHostKey } from './hosts.ts'
@@ -21,13 +21,18 @@ interface Entry extends PlannedHost {
   readonly facts: Record<string, unknown>
   robots: RobotsVerdict | undefined
   isChanged: boolean
-  isGrown: boolean
+  /** The best of its new rows; infinity: it has none. */
+  bestPriority: number
 }
 
 interface Pending {
   readonly key: Uint8Array
   readonly before: number
   change: number
+}
+
+function isGrown({ bestPriority }: Entry): boolean {
+  return bestPriority < Number.POSITIVE_INFINITY
 }
 
 export class PlannedHosts {
@@ -57,8 +62,9 @@ export class PlannedHosts {
     host.robots = robots ?? host.robots
   }
 
-  enter(host: PlannedHost): void {
-    this.#entry(host.name).isGrown = true
+  enter(host: PlannedHost, priority: number): void {
+    const entry = this.#entry(host.name)
+    entry.bestPriority = Math.min(entry.bestPriority, priority)
     this.#pendingOf(host.key).change += 1
   }
 
@@ -72,14 +78,15 @@ export class PlannedHosts {
     return before + change
   }
 
-  grown(): string[] {
-    return [...this.#hosts.values()].filter(({ isGrown }) => isGrown).map(({ name }) => name)
+  grown(): CommitResult['hostsGrown'] {
+    return [...this.#hosts.values()].filter(isGrown).map(({ name, bestPriority }) => ({ name, priority: bestPriority }))
   }
 
   writes(arena: Arena): Write[] {
     const writes: Write[] = []
-    for (const { name, key, facts, robots, isNew, isChanged, isGrown } of this.#hosts.values()) {
-      if (isChanged || (isNew && isGrown)) writes.push({ table: 'hosts', key, value: encodeHostRow(arena, name, facts) })
+    for (const host of this.#hosts.values()) {
+      const { name, key, facts, robots, isNew, isChanged } = host
+      if (isChanged || (isNew && isGrown(host))) writes.push({ table: 'hosts', key, value: encodeHostRow(arena, name, facts) })
       if (robots !== undefined) writes.push({ table: 'robots', key, value: encodeJson(arena, robots) })
     }
     for (const { key, before, change } of this.#pending.values()) {
@@ -106,7 +113,7 @@ export class PlannedHosts {
       return row === undefined ? this.#newNames.get(keyText(at)) : nameOfHostRow(row)
     })
     const facts: Record<string, unknown> = row === undefined ? { since: this.#commitNumber } : { ...factsOfHostRow(row) }
-    const host: Entry = { name, key, isExcluded: facts['excluded'] === true, isNew: row === undefined, facts, robots: undefined, isChanged: false, isGrown: false }
+    const host: Entry = { name, key, isExcluded: facts['excluded'] === true, isNew: row === undefined, facts, robots: undefined, isChanged: false, bestPriority: Number.POSITIVE_INFINITY }
     this.#hosts.set(name, host)
     if (host.isNew) this.#newNames.set(keyText(key), name)
     return host

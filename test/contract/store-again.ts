@@ -55,7 +55,7 @@ export function storeAgainContract(name: string, open: (dir: string) => Promise<
         await store.commit(emptyBatch({ ended: [ended(url!, { atMs: 5_000, page, due: { atMs: 9_000, intervalMs: 4_000 } })] }))
         const again = [{ host: 'a.test', fingerprint: url!.fingerprint }]
         const result = await store.commit(emptyBatch({ again }))
-        expect([result.again, result.hostsGrown]).toEqual([[true], ['a.test']])
+        expect([result.again, result.hostsGrown]).toEqual([[true], [{ name: 'a.test', priority: 3 }]])
         expect(sums()).toEqual({ discovered: 1, pending: 1, done: 0, failed: 0, dropped: 0, excluded: 0 })
         const [second] = claim('a.test')
         expect(second).toMatchObject({ url: 'http://a.test/x', depth: 3, priority: 3, attempts: 0, previous: { fetchedAtMs: 5_000, intervalMs: 4_000, ...page } })

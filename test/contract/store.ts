@@ -131,7 +131,7 @@ export function storeContract(name: string, open: OpenUnderTest): void {
       const [page] = claim('a.test').urls
       const result = await store.commit(emptyBatch({ ended: [ended(page!, { links: linkList(['http://a.test/', 'http://b.test/', 'http://b.test/']) })] }))
       expect(result.newLinks).toEqual([1])
-      expect(result.hostsGrown).toEqual(['b.test'])
+      expect(result.hostsGrown).toEqual([{ name: 'b.test', priority: 5 }])
       expect(claim('b.test').urls[0]).toMatchObject({ url: 'http://b.test/', depth: 5, priority: 5, referrer: 'http://a.test/' })
     })
 
@@ -150,7 +150,7 @@ export function storeContract(name: string, open: OpenUnderTest): void {
       await add('http://a.test/%41')
       const [url] = claim('a.test').urls
       const result = await store.commit(emptyBatch({ ended: [ended(url!, { outcome: 'redirect', links: linkList(['http://a.test/A'], { redirect: true }) })] }))
-      expect(result.hostsGrown).toEqual(['a.test'])
+      expect(result.hostsGrown).toEqual([{ name: 'a.test', priority: 0 }])
       expect(store.counters()).toMatchObject({ discovered: 1, pending: 1, done: 0, pages: 1 })
       const [again] = claim('a.test').urls
       expect(again).toMatchObject({ url: 'http://a.test/A', redirectedFrom: ['http://a.test/%41'] })

@@ -87,11 +87,16 @@ export class MemoryFrontier implements Pick<Store, 'claim' | 'host' | 'hostsWith
   claim(host: string, { limit, nowMs, leased }: { limit: number; nowMs: number; leased: ReadonlySet<number> }): Claim {
     const urls: QueuedUrl[] = []
     let nextDueAtMs = Number.POSITIVE_INFINITY
-    const rows = [...this.#rows.get(host)?.values() ?? []]
-    for (const { url, notBeforeMs } of [...rows.filter(({ url }) => url.isLater !== true), ...rows.filter(({ url }) => url.isLater === true)]) {
+    const rows = [...this.#rows.get(host)?.values() ?? []].toSorted((one, other) => rankOf(one) - rankOf(other))
+    for (const { url, notBeforeMs } of rows) {
       if (notBeforeMs > nowMs) nextDueAtMs = Math.min(nextDueAtMs, notBeforeMs)
       else if (!leased.has(url.sequence) && urls.length < limit) urls.push(url)
     }
     return nextDueAtMs === Number.POSITIVE_INFINITY ? { urls } : { urls, nextDueAtMs }
   }
+}
+
+/** The first class before the later one, then by priority; the order of arrival stays. */
+function rankOf({ url }: Row): number {
+  return (url.isLater === true ? 1_000 : 0) + url.priority
 }

@@ -86,6 +86,25 @@ test('between hosts priority is a weight: a host with worse URLs starts less oft
   expect(Math.max(...gaps) * 10).toBeLessThanOrEqual(limits.handicapMsMax + 3 * 10)
 })
 
+test('inside a host priority is strict: a better URL that arrives late goes before what was read ahead', () => {
+  const crawl = new Crawl({ hosts: { a: 0 } })
+  crawl.frontier.add('a', 20, false, 5)
+  crawl.scheduler.grow('a', 5)
+  const started: number[] = []
+  const startOne = (): void => {
+    crawl.fill(1)
+    started.push(crawl.underWay[0]!.url.priority)
+    crawl.answer()
+  }
+  startOne()
+  crawl.frontier.add('a', 2, false, 1)
+  crawl.frontier.add('a', 2, false, 3)
+  crawl.scheduler.grow('a', 1)
+  for (let i = 0; i < 6; i++) startOne()
+  expect(started).toEqual([5, 1, 1, 3, 3, 5, 5])
+  expect(crawl.scheduler.leasedCount).toBeLessThanOrEqual(limits.claimUrlsPerHost)
+})
+
 test('a weight of three is three starts in a turn', () => {
   const crawl = new Crawl({ hosts: { heavy: 300, light: 300 }, hostLimits: [{ hosts: 'heavy', weight: 3 }] })
   crawl.run(1, 200)
