@@ -34,6 +34,8 @@ export class CrawlLoop {
   #isPumpDue = false
   #cancelTimer: (() => void) | undefined
   #parked = 0
+  /** Since when nothing was left but hosts that rest, probes that failed included (monotonic). */
+  #restingSinceMs: number | undefined
   /** When the suspect that is waited for may start (monotonic). */
   #suspectAtMs = Number.POSITIVE_INFINITY
   /** What ended a run as failed. */
@@ -74,6 +76,7 @@ export class CrawlLoop {
   begin(run: Run<Settled>): void {
     this.#run = run
     this.#parked = 0
+    this.#restingSinceMs = undefined
     if (run.limits.maxTimeMs < Number.POSITIVE_INFINITY) {
       const cancel = this.#parts.clock.after(run.limits.maxTimeMs, () => this.end('limit', true))
       void run.drained.then(cancel)
@@ -148,6 +151,7 @@ export class CrawlLoop {
     const isPage = stateOfOutcome[ended.outcome] === 'done'
     if (isPage) run.pagesStored += 1
     else run.giveBack()
+    if (isPage) this.#restingSinceMs = undefined
     this.#parts.commits.end(comparedWithStored(this.#parts, settled), warc)
     if (record === undefined) return
     if (isPage) this.#parts.events.page(record)
@@ -305,11 +309,11 @@ export class CrawlLoop {
     if (!run.hasRoom) return run.end('limit')
     if (isDueSoon) return
     const restingUntilMs = scheduler.restingUntilMs()
+    this.#restingSinceMs = restingUntilMs === undefined ? undefined : this.#restingSinceMs ?? clock.nowMs()
     // Parked hosts wait for somebody, which no tail waits for.
-    if (restingUntilMs !== undefined && (restingUntilMs === Number.POSITIVE_INFINITY || restingUntilMs - clock.nowMs() > options.tailMs)) {
-      this.#parked = store.counters().pending
-      run.end('complete')
-    }
+    if (restingUntilMs === undefined || (restingUntilMs < Number.POSITIVE_INFINITY && restingUntilMs - this.#restingSinceMs! <= options.tailMs)) return
+    this.#parked = store.counters().pending
+    run.end('complete')
   }
 
   get #isDrained(): boolean {
