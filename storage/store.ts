@@ -171,8 +171,11 @@ export interface Store {
   scope(): Iterable<string>
   /** Each sink file (its name inside the crawl directory) and how many of its bytes the last commit covers. */
   committedLengths(): ReadonlyMap<string, number>
-  /** Up to `limit` URLs of the host that are due at `nowMs` (wall) and not in `leased`, best first. Reads only. */
-  claim(host: string, options: { limit: number; nowMs: number; leased: ReadonlySet<number> }): Claim
+  /**
+   * Up to `limit` URLs of the host that are due at `nowMs` (wall) and not in `leased`, best first. `isWithoutDeferred`: none
+   * that was deferred, and `nextDueAtMs` is then of the first of those, due or not. Reads only.
+   */
+  claim(host: string, options: { limit: number; nowMs: number; leased: ReadonlySet<number>; isWithoutDeferred?: boolean }): Claim
   /** The URL of a queue row, as `QueuedUrl.row` and `sequence` name it; undefined when it has left the queue. */
   queued(row: Uint8Array, sequence: number): QueuedUrl | undefined
   /** Ended URLs that are due at `nowMs` (wall), the longest due first; `limit` at most. */

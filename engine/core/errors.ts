@@ -85,6 +85,8 @@ export interface FailureRule {
   readonly network?: true
   /** How often the host is tried in a row before it is given up; only for `host` and `both`. */
   readonly hostTriesMax?: number
+  /** The answer is sure to stay: the host is given up after its tries, however soon. The others are tried for `hostPatienceMs` at least. */
+  readonly isCertain?: true
   readonly meaning: string
 }
 
@@ -94,7 +96,7 @@ export interface FailureRule {
  * RFC 6585 for 429, RFC 9309 section 2.3.1 for robots.txt.
  */
 export const failureTable = {
-  dns_not_found: { retry: 'host', limiter: 'none', hostTriesMax: 2, network: true, meaning: 'the host name does not exist' },
+  dns_not_found: { retry: 'host', limiter: 'none', hostTriesMax: 2, isCertain: true, network: true, meaning: 'the host name does not exist' },
   dns_failed: { retry: 'host', limiter: 'none', hostTriesMax: 4, network: true, meaning: 'the host name could not be looked up' },
   address_refused: { retry: 'never', limiter: 'none', meaning: 'the address is private, local or otherwise refused (see --allow-address)' },
   connect_refused: { retry: 'host', limiter: 'none', hostTriesMax: 4, meaning: 'nothing listens at the address' },

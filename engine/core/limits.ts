@@ -186,6 +186,40 @@ export const limits = {
   stopDrainMs: 1_000,
   /** SIGINT to exit, all included. */
   stopMsMax: 2_000,
+
+  // Retries as load (schedule/retry-budget.ts says why)
+  retryTokensMax: 100,
+  retryTokensPerHostMax: 10,
+  /** The floors: what time alone earns. */
+  retryTokenMs: 1_000,
+  retryHostTokenMs: 10_000,
+
+  // The network here (schedule/network-watch.ts)
+  /** With fewer hosts that have work, failures of most of them say nothing of the network. */
+  networkHostsMin: 3,
+  /** Of the hosts that have something under way. */
+  networkDownShareMin: 0.8,
+  /** And no answer came for so many of the mean gaps between answers: a few that fail together, as some do, are not most. */
+  networkQuietGapsMin: 3,
+  /** A failure waits so long for an answer of another host, which shows that the network is there. */
+  networkHoldMsMax: 2_000,
+  /** It waits longer while the whole crawl is silent, and was answered so many times in such a time before. */
+  networkSilenceGapsMin: 8,
+  networkProbeMsMin: 1_000,
+  networkProbeMsMax: 15_000,
+  /** A run whose network is away for longer than this and than the tail ends: what is left is parked. */
+  networkDownMsMax: 10 * 60_000,
+
+  // Health (schedule/health.ts)
+  /** Below it a host rests; from the second on it is well again. */
+  healthMin: 0.3,
+  healthWellMin: 0.5,
+  /** A share of bad answers halves in this time without any. */
+  healthHalfLifeMs: 10 * 60_000,
+  healthRestMsMin: 30_000,
+  healthRestMsMax: 20 * 60_000,
+  /** Rests in a row without one good answer, about a quarter of an hour in all; then the host is given up. */
+  healthRestsMax: 6,
 } as const
 
 invariant(limits.commitQueueUrlsMax >= limits.commitUrlsMax, 'a whole batch fits into the commit queue')
@@ -200,3 +234,5 @@ invariant(limits.robotsAgeMsMin < limits.robotsAgeMsMax, 'a robots.txt lives for
 invariant(limits.dnsTtlMsMin < limits.dnsTtlMsMax, 'a look-up lives for a while')
 invariant(limits.diskFreeBytesMin >= 2 * limits.bodyBytesInFlightMax + 4 * limits.commitBytesMax, 'what is under way fits on the disk')
 invariant(limits.stopDrainMs < limits.stopMsMax, 'a stop has time to commit what it drained')
+invariant(limits.networkProbeMsMin < limits.networkProbeMsMax, 'probes of the network have room to grow rarer')
+invariant(limits.healthMin < limits.healthWellMin, 'a host that recovers does not rest again at once')

@@ -73,6 +73,7 @@ export const crawlOptions = {
   hostLimits: option<readonly HostRule[]>({ type: 'hostLimits', default: [], flag: '--host-limit', stored: true, help: 'other limits for some hosts, such as *.example.com=delay:5s,concurrency:1:1:2,weight:3; the most specific pattern wins; repeatable' }),
   maxPerAddress: option<number>({ type: 'integer', min: 1, max: Number.POSITIVE_INFINITY, default: Number.POSITIVE_INFINITY, flag: '--max-per-ip', stored: true, help: 'requests at once to one IP address, whatever its hosts; none: no bound' }),
   retries: option<number>({ type: 'integer', min: 0, max: 100, default: 2, flag: '--retries', stored: true, help: 'further tries of a URL after a failure that may pass' }),
+  hostPatienceMs: option<number>({ type: 'duration', min: 0, max: 24 * 3_600_000, default: 300_000, flag: '--host-patience', stored: true, help: 'a host that answers nothing is tried at least for this long before its URLs fail' }),
   timeoutMs: option<number>({ type: 'duration', min: 100, max: 3_600_000, default: 30_000, flag: '--timeout', stored: true, help: 'deadline of one fetch: look-up, connection, headers and body together' }),
   maxBodyBytes: option<number>({ type: 'size', min: 1_024, max: 32 * 1_048_576, default: 250 * 1_024, flag: '--max-body', stored: true, help: 'read this much of a page, decoded; the rest is cut and marked' }),
   connections: option<number>({ type: 'integer', min: 1, max: 10_000, default: 128, flag: '--connections', stored: false, help: 'requests at once in all' }),

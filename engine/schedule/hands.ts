@@ -1,7 +1,7 @@
 /**
  * The hands of the hosts: URLs that were claimed from the store and have no stored outcome. Main thread; reads the store,
  * writes nothing. Invariant: `leasedCount` is the sum of all `leased`, and stays below `claimedUrlsMax` and what one
- * claim takes for each host, since a hand is filled again only when it is empty.
+ * claim takes for each host, since a hand is filled again only when it is empty, or holds nothing that may go but retries.
  *
  * It also owns the time of the store's rows. That is the wall clock as it was at the opening and what has passed since,
  * so that a jump of the wall clock while the process runs moves no wait.
@@ -11,20 +11,23 @@ import type { Clock } from '../core/clock.ts'
 import { invariant } from '../core/errors.ts'
 import { limits } from '../core/limits.ts'
 import type { QueuedUrl } from '../core/types.ts'
-import { putInHand, type Host } from './host.ts'
+import { needsClaim, putInHand, type Host } from './host.ts'
+import { bringNext, type RetryBudget } from './retry-budget.ts'
 
 const nothing: ReadonlySet<number> = new Set()
 
 export class Hands {
   readonly #store: Pick<Store, 'claim'>
   readonly #clock: Clock
+  readonly #retries: RetryBudget
   #leasedCount = 0
   /** Time of the rows less monotonic time. */
   #rowsAheadMs: number
 
-  constructor(store: Pick<Store, 'claim'>, clock: Clock) {
+  constructor({ store, clock }: { readonly store: Pick<Store, 'claim'>; readonly clock: Clock }, retries: RetryBudget) {
     this.#store = store
     this.#clock = clock
+    this.#retries = retries
     this.#rowsAheadMs = clock.wallMs() - clock.nowMs()
   }
 
@@ -37,10 +40,21 @@ export class Hands {
     return this.#clock.nowMs() + this.#rowsAheadMs
   }
 
-  /** Fills the hand of a host, one of so many that have work. */
-  claim(host: Host, hostsWorking: number): void {
+  /** What a host that is ready starts next, one of so many that have work. Undefined: its hand was filled, or it waits to try again. */
+  next(host: Host, hostsWorking: number): QueuedUrl | undefined {
+    const nowMs = this.#clock.nowMs()
+    const mayRetry = host.ended !== undefined || this.#retries.mayRetry(host, nowMs)
+    if (needsClaim(host, mayRetry)) this.#claim(host, hostsWorking, this.#retries.claimAtMs(host, mayRetry, nowMs))
+    else if (bringNext(host, mayRetry)) return host.claimed[0]!
+    else this.#retries.wait(host, nowMs)
+    return undefined
+  }
+
+  /** With `deferredAtMs`, deferred rows are left alone until then. */
+  #claim(host: Host, hostsWorking: number, deferredAtMs: number | undefined): void {
     const limit = this.#limit(hostsWorking)
-    const { urls, nextDueAtMs } = this.#store.claim(host.name, { limit, nowMs: this.rowsMs(), leased: host.leased ?? nothing })
+    const isWithoutDeferred = deferredAtMs !== undefined
+    const { urls, nextDueAtMs } = this.#store.claim(host.name, { limit, nowMs: this.rowsMs(), leased: host.leased ?? nothing, isWithoutDeferred })
     putInHand(host, urls, 'before')
     if (urls.length > 0) host.leased ??= new Set()
     for (const { sequence } of urls) host.leased!.add(sequence)
@@ -48,7 +62,7 @@ export class Hands {
     host.isDrained = urls.length < limit
     // Best first: behind one of the later class there is none of the first.
     host.isFirstDrained = host.isDrained || urls.at(-1)?.isLater === true
-    host.dueAtMs = nextDueAtMs === undefined ? Number.POSITIVE_INFINITY : this.#clock.nowMs() + this.#waitMsUntil(nextDueAtMs)
+    host.dueAtMs = nextDueAtMs === undefined ? Number.POSITIVE_INFINITY : Math.max(deferredAtMs ?? 0, this.#clock.nowMs() + this.#waitMsUntil(nextDueAtMs))
   }
 
   /** The outcome of a URL is stored. */
@@ -65,6 +79,7 @@ export class Hands {
     else this.#leasedCount += 1
     host.leased = (host.leased ?? new Set()).add(url.sequence)
     host.claimed.unshift(url)
+    host.retryAtMs = 0
     return true
   }
 

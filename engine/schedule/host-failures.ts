@@ -1,9 +1,19 @@
 /**
  * How a host's failures are counted, and how long it rests for them. Pure but for the host that is changed. Main thread.
+ *
+ * A host that answers nothing is tried over minutes before it is given up, because most of what makes a host fail passes:
+ * a restart takes a minute, a deployment a few. The rests are a random part of 1, 2, 4 and so on up to 256 seconds, so
+ * that a short outage costs little time and a long one few requests (about ten in the default five minutes, one at a
+ * time), and hosts that failed together are not tried again together. It is given up when it has been tried as often as the
+ * failure table says and for `hostPatienceMs`; a name that does not exist at the first alone, for its server has answered.
+ * The URLs that are left then end with the code of the last failure; before that none is charged.
+ *
+ * After a good probe a host goes on at the limit that it had, but not at once: two at a time, one more with each answer.
  */
 import { backoffMs, type Random } from '../core/clock.ts'
 import { failureRule, type FailureCode } from '../core/errors.ts'
 import { limits } from '../core/limits.ts'
+import { Health, isWell, type Answer } from './health.ts'
 import type { Host } from './host.ts'
 
 /** A server's word is kept as its own: the longest that it said wins. */
@@ -11,19 +21,28 @@ export function heedRetryAfter(host: Host, waitMs: number, nowMs: number): void 
   if (waitMs > 0) host.retryAfterUntilMs = Math.max(host.retryAfterUntilMs, nowMs + Math.min(waitMs, limits.retryAfterMsMax))
 }
 
-/** What one more answer weighs in a host's health. */
-const HEALTH_WEIGHT = 1 / 8
+/** Counts an answer in the host's health, and lets the host rest when that has sunk too low; in the end it is hopeless. */
+export function judge(host: Host, answer: Answer, nowMs: number, random: Random): 'goes on' | 'rests' | 'hopeless' {
+  if (host.healthFacts === undefined && isWell(answer)) return 'goes on'
+  const facts = host.healthFacts ??= new Health(nowMs)
+  const state = facts.count(answer, nowMs)
+  host.health = facts.value
+  if (state === 'well again') goOnSlowly(host)
+  if (facts.isForgotten) host.healthFacts = undefined
+  if (host.healthFacts === undefined) host.health = 1
+  if (state !== 'rests') return 'goes on'
+  host.backoffUntilMs = Math.max(host.backoffUntilMs, nowMs + backoffMs(facts.rests - 1, limits.healthRestMsMin, limits.healthRestMsMax, random))
+  return facts.rests > limits.healthRestsMax ? 'hopeless' : 'rests'
+}
 
-/**
- * Health is a mean of what the host's requests led to that forgets: health += (worth - health) / 8, from 1 at first. An
- * answer is worth 1, a throttle or a time-out (what slows the limiter) a half, another failure nothing. What is the
- * URL's own fault leaves it as it is.
- */
-export function judge(host: Host, code: FailureCode | undefined): void {
-  const rule = code === undefined ? undefined : failureRule(code)
-  if (rule?.retry === 'never') return
-  const worth = rule === undefined ? 1 : rule.limiter === 'throttle' ? 0.5 : 0
-  host.health += (worth - host.health) * HEALTH_WEIGHT
+/** From now on more and more at once. */
+export function goOnSlowly(host: Host): void {
+  host.rampMax = 2
+}
+
+/** The host answered: one more at once, until its limit is all that bounds it. */
+export function ramp(host: Host): void {
+  host.rampMax = host.rampMax + 1 >= host.limiter.limit ? Number.POSITIVE_INFINITY : host.rampMax + 1
 }
 
 export interface HostFailure {
@@ -34,15 +53,25 @@ export interface HostFailure {
 }
 
 /** Counts a failure of the host, once for all requests that were under way when it began. */
-export function chargeHost(host: Host, { code, startedAtMs, retryAfterMs }: HostFailure, nowMs: number, random: Random): 'rests' | 'given up' {
+export function chargeHost(host: Host, { code, startedAtMs, retryAfterMs }: HostFailure, { nowMs, patienceMs, random }: Charge): 'rests' | 'given up' {
   if (startedAtMs > host.failedAtMs) {
+    if (host.failures === 0) host.failingSinceMs = nowMs
     host.backoffUntilMs = Math.max(host.backoffUntilMs, nowMs + backoffMs(host.failures, limits.backoffMsMin, limits.backoffMsMax, random))
     host.failures += 1
     host.failedAtMs = nowMs
     host.failureCode = code
   }
   heedRetryAfter(host, retryAfterMs, nowMs)
-  return host.failures >= (failureRule(code).hostTriesMax ?? 1) ? 'given up' : 'rests'
+  const { hostTriesMax = 1, isCertain = false } = failureRule(code)
+  const isPatienceOver = isCertain || nowMs - host.failingSinceMs >= patienceMs
+  return host.failures >= hostTriesMax && isPatienceOver ? 'given up' : 'rests'
+}
+
+export interface Charge {
+  readonly nowMs: number
+  /** How long a host is tried at least. */
+  readonly patienceMs: number
+  readonly random: Random
 }
 
 type Ended = NonNullable<Host['ended']>

@@ -8,7 +8,11 @@ import type { HostRecord, HostUpdate } from '../../storage/store.ts'
 import type { Clock } from '../core/clock.ts'
 import { failureTable, type FailureCode } from '../core/errors.ts'
 import { limits } from '../core/limits.ts'
+import { Health } from './health.ts'
 import type { Host } from './host.ts'
+
+/** The longest rest that we choose. */
+const restMsMax = Math.max(limits.backoffMsMax, limits.healthRestMsMax)
 
 /** Health that differs by less from what is stored is not worth a row. */
 const HEALTH_STEP = 0.1
@@ -44,10 +48,11 @@ export function isUnstored({ limiter, storedLimit, health, storedHealth }: Host)
 export function remember(host: Host, record: HostRecord, clock: Clock): void {
   const { crawlDelayMs = 0, backoffUntilMs, retryAfterUntilMs, health = 1, failures = 0, givenUp, excluded, parked } = record
   host.crawlDelayMs = Math.min(crawlDelayMs, limits.crawlDelayMsMax)
-  host.backoffUntilMs = untilMsOf(backoffUntilMs, limits.backoffMsMax, clock)
+  host.backoffUntilMs = untilMsOf(backoffUntilMs, restMsMax, clock)
   host.retryAfterUntilMs = untilMsOf(retryAfterUntilMs, limits.retryAfterMsMax, clock)
   host.health = Math.min(1, Math.max(0, health))
   host.storedHealth = host.health
+  if (host.health < 1) host.healthFacts = new Health(clock.nowMs(), 1 - host.health)
   if (excluded === true) host.ended = { outcome: 'excluded' }
   const parkedFor = codeOf(parked?.code)
   if (parked !== undefined && parkedFor !== undefined) host.parked = { ...parked, code: parkedFor }
@@ -58,6 +63,7 @@ export function remember(host: Host, record: HostRecord, clock: Clock): void {
     host.givenUpAtMs = givenUp.atMs
   }
   host.failures = failures
+  host.failingSinceMs = clock.nowMs()
   host.failureCode = codeOf(record.failureCode)
 }
 
@@ -79,13 +85,15 @@ export function forgive(host: Host): void {
   host.givenUpAtMs = undefined
   host.failures = 0
   host.failureCode = undefined
+  host.health = 1
+  host.healthFacts = undefined
   host.backoffUntilMs = 0
   host.refused = undefined
 }
 
 /** The same in the record of a host that is not in memory. */
 export function forgiven(name: string): HostUpdate {
-  return { name, givenUp: undefined, parked: undefined, failures: undefined, failureCode: undefined, backoffUntilMs: undefined }
+  return { name, givenUp: undefined, parked: undefined, failures: undefined, failureCode: undefined, health: undefined, backoffUntilMs: undefined }
 }
 
 /** How it is shown that a host is parked. */
@@ -96,7 +104,7 @@ export function parkedStats({ code, price, atMs }: NonNullable<HostRecord['parke
 /** What is left of a host's rests, in memory or stored, and of the longer one. */
 export function restsOf(host: Host | undefined, record: HostRecord, clock: Clock): { readonly backoffMs: number; readonly retryAfterMs: number; readonly restMs: number } {
   const leftOf = (atMs: number): number => Math.round(Math.max(0, atMs - clock.nowMs()))
-  const backoffMs = host === undefined ? waitMsOf(record.backoffUntilMs, limits.backoffMsMax, clock) : leftOf(host.backoffUntilMs)
+  const backoffMs = host === undefined ? waitMsOf(record.backoffUntilMs, restMsMax, clock) : leftOf(host.backoffUntilMs)
   const retryAfterMs = host === undefined ? waitMsOf(record.retryAfterUntilMs, limits.retryAfterMsMax, clock) : leftOf(host.retryAfterUntilMs)
   return { backoffMs, retryAfterMs, restMs: Math.max(backoffMs, retryAfterMs) }
 }

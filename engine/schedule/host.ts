@@ -14,8 +14,10 @@
  */
 import type { FailureCode } from '../core/errors.ts'
 import type { QueuedUrl } from '../core/types.ts'
+import type { Health } from './health.ts'
 import { Heap, type HeapItem } from './heap.ts'
 import type { Limiter } from './limiter.ts'
+import type { TokenBucket } from './retry-budget.ts'
 import type { SharedCap } from './shared-cap.ts'
 
 /** Hosts of a unit that could start a URL of one class, soonest first. */
@@ -75,6 +77,10 @@ export interface Host extends HeapItem {
   isFirstDrained: boolean
   /** When the store's earliest deferred row falls due (monotonic). */
   dueAtMs: number
+  /** While the hand holds nothing but retries: when one may go. Infinity: when the crawl has a token for it. See retry-budget.ts. */
+  retryAtMs: number
+  /** Absent while it is full. */
+  retryTokens: TokenBucket | undefined
   /** Ends of its rests (monotonic): the one that we chose, and the one that the server asked for. */
   backoffUntilMs: number
   retryAfterUntilMs: number
@@ -87,12 +93,18 @@ export interface Host extends HeapItem {
   delayMs: number | undefined
   /** End of its own pace, which its limiter asks for below one request at a time (monotonic). */
   paceUntilMs: number
-  /** Failures of the host in a row, since which moment, and the latest cause. */
+  /** Failures of the host in a row, when the first and the last began to count, and the latest cause. */
   failures: number
+  failingSinceMs: number
   failedAtMs: number
   failureCode: FailureCode | undefined
-  /** See `judge` in host-failures.ts. */
+  /** How many may be under way while it goes on after a failure; infinity when that is over. */
+  rampMax: number
+  /** From 0 to 1 after its last answer, and what it is made of; absent while all is well. See health.ts. */
   health: number
+  healthFacts: Health | undefined
+  /** It answered this process before. */
+  hasAnswered: boolean
   /** Sequences of the URLs whose tries failed with it and that are in hand again; absent when there are none. */
   refused: Set<number> | undefined
   /** Waits for a verdict of robots.txt. */
@@ -124,9 +136,10 @@ export interface Lease extends Candidate {
 export function newHost({ name, unit, limiter, caps }: Pick<Host, 'name' | 'unit' | 'limiter'> & { readonly caps?: readonly SharedCap[] | undefined }): Host {
   return {
     name, unit, limiter, caps, waitsAt: undefined, weight: 1, turnsLeft: 1, paceUntilMs: 0, claimed: [], leased: undefined, heapIndex: -1, place: undefined,
-    isDrained: false, isFirstDrained: false, dueAtMs: Number.POSITIVE_INFINITY, backoffUntilMs: 0, retryAfterUntilMs: 0,
+    isDrained: false, isFirstDrained: false, dueAtMs: Number.POSITIVE_INFINITY, retryAtMs: 0, retryTokens: undefined, backoffUntilMs: 0, retryAfterUntilMs: 0,
     startedAtMs: 0, turnEndedAtMs: 0, forgetAtMs: 0, crawlDelayMs: 0, delayMs: undefined,
-    failures: 0, failedAtMs: Number.NEGATIVE_INFINITY, failureCode: undefined, health: 1, refused: undefined, isGated: false,
+    failures: 0, failingSinceMs: 0, failedAtMs: Number.NEGATIVE_INFINITY, failureCode: undefined, rampMax: Number.POSITIVE_INFINITY,
+    health: 1, healthFacts: undefined, hasAnswered: false, refused: undefined, isGated: false,
     ended: undefined, parked: undefined, givenUpAtMs: undefined, storedLimit: limiter.limit, storedHealth: 1,
   }
 }
@@ -135,9 +148,15 @@ export function restUntilMs(host: Host): number {
   return Math.max(host.backoffUntilMs, host.retryAfterUntilMs)
 }
 
-/** When something that was deferred, or that rests, may go: 0 when there is other work. */
-function workAtMs({ claimed, isDrained, dueAtMs }: Host): number {
-  return claimed.length > 0 || !isDrained ? 0 : dueAtMs
+/** The URL was fetched before, or its host refused it while it rested. */
+export function isRetry({ refused }: Pick<Host, 'refused'>, { attempts, sequence }: QueuedUrl): boolean {
+  return attempts > 0 || refused?.has(sequence) === true
+}
+
+/** When something that was deferred, or that waits to be tried again, may go: 0 when there is other work. */
+function workAtMs({ claimed, isDrained, isFirstDrained, dueAtMs, retryAtMs, ended }: Host): number {
+  if (claimed.length === 0) return isDrained ? dueAtMs : 0
+  return isFirstDrained && ended === undefined ? retryAtMs : 0
 }
 
 /** The next URL is of the later class. A row that was deferred is of the first, and what is not known may be. */
@@ -146,15 +165,19 @@ export function isLaterNext({ claimed, isDrained, isFirstDrained }: Host): boole
 }
 
 /** The hand has nothing to start, or the store may have better: a few bad URLs in a row are no bad host, and later ones wait. */
-export function needsClaim({ claimed, isDrained, isFirstDrained, refused }: Host): boolean {
+export function needsClaim({ claimed, isDrained, isFirstDrained, refused }: Host, mayRetry: boolean): boolean {
   const [next] = claimed
   if (next === undefined) return true
   if (isDrained) return false
-  return (next.isLater === true && !isFirstDrained) || (refused !== undefined && claimed.every(({ sequence }) => refused.has(sequence)))
+  if (next.isLater === true && !isFirstDrained) return true
+  if (!mayRetry && !isFirstDrained && claimed.every((url) => isRetry({ refused }, url))) return true
+  return refused !== undefined && claimed.every(({ sequence }) => refused.has(sequence))
 }
 
 /** Puts URLs into the hand, before or behind the others of their class. */
-export function putInHand({ claimed }: Host, urls: readonly QueuedUrl[], where: 'before' | 'behind'): void {
+export function putInHand(host: Host, urls: readonly QueuedUrl[], where: 'before' | 'behind'): void {
+  const { claimed } = host
+  host.retryAtMs = 0
   const firstLater = claimed.findIndex(({ isLater }) => isLater === true)
   const edge = firstLater === -1 ? claimed.length : firstLater
   const [first, later] = [urls.filter(({ isLater }) => isLater !== true), urls.filter(({ isLater }) => isLater === true)]
@@ -215,7 +238,8 @@ export function isResting(host: Host, nowMs: number): boolean {
 
 /** When a host that rests, or that waits at a cap for a moment, may go on. */
 function restEndMs(host: Host, nowMs: number): number | undefined {
-  if (host.isGated) return undefined
+  // A token of the crawl comes within a second.
+  if (host.isGated || host.retryAtMs === Number.POSITIVE_INFINITY) return undefined
   if (isResting(host, nowMs)) return readyAtMs(host)
   const atMs = host.waitsAt?.roomAtMs(nowMs)
   // No moment is known at which a gateway that has no quota may be used again: but it may be, unlike a parked host.
@@ -235,9 +259,10 @@ export function firstRestEndMs(hosts: Iterable<Host>, nowMs: number): number | u
   return hasAny ? untilMs : undefined
 }
 
-/** Neither full, nor behind its gate, nor probing with a URL that is still under way. */
+/** Neither full, nor behind its gate, nor probing with a URL that is still under way: while it fails, or is unwell, one at a time. */
 export function canStart(host: Host): boolean {
   if (host.ended !== undefined) return hasWork(host)
   if (host.isGated || host.parked !== undefined || host.limiter.isFull || !hasWork(host)) return false
-  return host.failures === 0 || host.limiter.inFlight === 0
+  const isProbed = host.failures > 0 || host.healthFacts?.isUnwell === true
+  return host.limiter.inFlight < (isProbed ? 1 : host.rampMax)
 }

@@ -13,8 +13,9 @@
 import { backoffMs, type Clock, type Random } from '../core/clock.ts'
 import { failureRule, type FailureCode } from '../core/errors.ts'
 import { limits } from '../core/limits.ts'
-import { chargeHost, heedRetryAfter, judge, type HostFailure } from './host-failures.ts'
-import type { Host, Lease } from './host.ts'
+import type { Answer } from './health.ts'
+import { chargeHost, goOnSlowly, heedRetryAfter, judge, ramp, type HostFailure } from './host-failures.ts'
+import { isRetry, type Host, type Lease } from './host.ts'
 
 /** How a fetch ended. `price`: what the site asks for a page, with 402. */
 export type FetchEnd =
@@ -34,8 +35,9 @@ export type Ruling =
 export interface RulingsOptions {
   readonly clock: Clock
   readonly random: Random
-  /** Further tries of a URL. */
+  /** Further tries of a URL, and how long a host that answers nothing is tried at least. */
   readonly retries: number
+  readonly patienceMs: number
   /** What the host must know after a restart has changed. */
   readonly note: (host: Host) => void
   /** It was given up: its URLs end with this code. */
@@ -44,6 +46,7 @@ export interface RulingsOptions {
 
 export class Rulings {
   readonly #is: RulingsOptions
+  readonly #unwell = new Set<Host>()
 
   constructor(options: RulingsOptions) {
     this.#is = options
@@ -54,32 +57,53 @@ export class Rulings {
     return end.ok ? this.#succeed(lease) : this.#fail(lease, end)
   }
 
+  /** Hosts in memory that are unwell: see health.ts. */
+  get unwell(): ReadonlySet<Host> {
+    return this.#unwell
+  }
+
+  /** It leaves memory. */
+  forget(host: Host): void {
+    this.#unwell.delete(host)
+  }
+
   /** The host's robots.txt could not be had, or the host itself: it rests, and in the end it is given up. */
   failHost(host: Host, failure: HostFailure): void {
-    judge(host, failure.code)
+    this.#judge(host, { ...failure, isRetry: false, isDecrease: false })
     this.#charge(host, failure)
     this.#is.note(host)
   }
 
-  #succeed({ host, startedAtMs }: Lease): Ruling {
+  #succeed({ host, url, startedAtMs }: Lease): Ruling {
     host.limiter.success()
-    judge(host, undefined)
+    ramp(host)
+    this.#judge(host, { code: undefined, startedAtMs, isRetry: isRetry(host, url), isDecrease: false })
     if (startedAtMs > host.failedAtMs && host.failures > 0) {
       host.failures = 0
       host.failureCode = undefined
       host.refused = undefined
+      goOnSlowly(host)
       this.#is.note(host)
     }
     return { kind: 'page' }
+  }
+
+  #judge(host: Host, facts: Omit<Answer, 'isFailing'>): void {
+    const answer = { ...facts, isFailing: host.failures > 0 }
+    const state = judge(host, answer, this.#is.clock.nowMs(), this.#is.random)
+    if (host.healthFacts?.isUnwell === true) this.#unwell.add(host)
+    else this.#unwell.delete(host)
+    if (state === 'hopeless') this.#giveUp(host, answer.code!)
+    if (state !== 'goes on') this.#is.note(host)
   }
 
   #fail(lease: Lease, { code, retryAfterMs = 0, price }: Extract<FetchEnd, { ok: false }>): Ruling {
     const { host, url, startedAtMs } = lease
     const [nowMs, rule] = [this.#is.clock.nowMs(), failureRule(code)]
     if (rule.retry === 'gateway') return { kind: 'back' }
-    judge(host, code)
-    if (rule.limiter === 'throttle') host.limiter.throttle(startedAtMs, nowMs)
-    if (rule.retry === 'never') return { kind: 'fail' }
+    const isDecrease = rule.limiter === 'throttle' && host.limiter.throttle(startedAtMs, nowMs)
+    this.#judge(host, { code, startedAtMs, isRetry: isRetry(host, url), isDecrease })
+    if (rule.retry === 'never' || host.ended?.outcome === 'failed') return { kind: 'fail' }
     if (rule.retry === 'park') return this.#park(host, { code, ...(price !== undefined && { price }) })
     if (rule.retry === 'url') {
       heedRetryAfter(host, retryAfterMs, nowMs)
@@ -106,12 +130,16 @@ export class Rulings {
   }
 
   #charge(host: Host, failure: HostFailure): 'rests' | 'given up' {
-    const state = chargeHost(host, failure, this.#is.clock.nowMs(), this.#is.random)
-    if (state === 'given up' && host.ended === undefined) {
-      host.ended = { outcome: 'failed', code: failure.code }
-      host.givenUpAtMs = this.#is.clock.wallMs()
-      this.#is.onGivenUp(host)
-    }
+    const { clock, patienceMs, random } = this.#is
+    const state = chargeHost(host, failure, { nowMs: clock.nowMs(), patienceMs, random })
+    if (state === 'given up') this.#giveUp(host, failure.code)
     return state
+  }
+
+  #giveUp(host: Host, code: FailureCode): void {
+    if (host.ended !== undefined) return
+    host.ended = { outcome: 'failed', code }
+    host.givenUpAtMs = this.#is.clock.wallMs()
+    this.#is.onGivenUp(host)
   }
 }

@@ -22,10 +22,11 @@ import type { CrawlOptions, HostLimit } from '../core/options.ts'
 import type { QueuedUrl } from '../core/types.ts'
 import { Hands } from './hands.ts'
 import { EndedHosts } from './host-failures.ts'
-import { firstRestEndMs, needsClaim, newHost, putInHand, type Candidate, type Host, type Lease } from './host.ts'
+import { firstRestEndMs, newHost, putInHand, type Candidate, type Host, type Lease } from './host.ts'
 import { HostLoader, type Belonging, type HostLoaderOptions } from './host-loader.ts'
 import { forgive, forgiven, isUnstored, memoryOf, noteStored, remember } from './host-memory.ts'
 import { Limiter } from './limiter.ts'
+import { RetryBudget } from './retry-budget.ts'
 import { Rulings, type FetchEnd, type Ruling } from './rulings.ts'
 import { SharedCaps, type SharedCap } from './shared-cap.ts'
 import { HostRules, matchesHost } from './host-rules.ts'
@@ -33,7 +34,7 @@ import { Workbench } from './workbench.ts'
 
 export interface SchedulerOptions {
   readonly store: Pick<Store, 'claim' | 'host' | 'hostsWithWork'>
-  readonly options: Pick<CrawlOptions, 'concurrency' | 'delayMs' | 'retries'> & Partial<Pick<CrawlOptions, 'hostLimits' | 'maxPerAddress'>>
+  readonly options: Pick<CrawlOptions, 'concurrency' | 'delayMs' | 'retries'> & Partial<Pick<CrawlOptions, 'hostLimits' | 'hostPatienceMs' | 'maxPerAddress'>>
   readonly clock: Clock
   readonly random: Random
   readonly unitOf: HostLoaderOptions['unitOf']
@@ -54,6 +55,7 @@ export class Scheduler {
   readonly #hands: Hands
   readonly #ended: EndedHosts
   readonly #rulings: Rulings
+  readonly retries: RetryBudget
   readonly #rules: HostRules
   readonly #addresses: SharedCaps
   /** Sequences of leased URLs that will be deferred: their rows come back to the host. */
@@ -67,10 +69,11 @@ export class Scheduler {
     this.#rules = new HostRules(options.options.hostLimits)
     const perAddressMax = options.options.maxPerAddress ?? Number.POSITIVE_INFINITY
     this.#addresses = new SharedCaps({ room: (inFlight) => perAddressMax - inFlight })
-    this.#hands = new Hands(options.store, options.clock)
+    this.retries = new RetryBudget(options.clock.nowMs())
+    this.#hands = new Hands(options, this.retries)
     this.#ended = new EndedHosts(limits.hostsActiveMax)
     this.#rulings = new Rulings({
-      clock: options.clock, random: options.random, retries: options.options.retries,
+      clock: options.clock, random: options.random, retries: options.options.retries, patienceMs: options.options.hostPatienceMs ?? 0,
       note: (host) => this.#note(host), onGivenUp: ({ name, ended }) => this.#ended.note(name, ended, options.clock.nowMs()),
     })
     this.#loader = new HostLoader({
@@ -81,6 +84,11 @@ export class Scheduler {
 
   get hostsCount(): number {
     return this.#bench.hosts.size
+  }
+
+  /** Hosts in memory that have work, and those that are unwell (health.ts). */
+  get sets(): { readonly working: ReadonlySet<Host>; readonly unwell: ReadonlySet<Host> } {
+    return { working: this.#bench.working, unwell: this.#rulings.unwell }
   }
 
   get leasedCount(): number {
@@ -122,11 +130,12 @@ export class Scheduler {
   /** The URL whose turn it is now, or undefined. Reads ahead from the store as needed. */
   candidate(): Candidate | undefined {
     this.#bench.forgetIdle()
+    for (const host of this.retries.wake(this.#is.clock.nowMs())) this.#settle(host)
     for (;;) {
       const host = this.#bench.next()
       if (host === undefined) return undefined
-      if (!needsClaim(host)) return { host, url: host.claimed[0]! }
-      this.#hands.claim(host, this.#bench.working.size)
+      const url = this.#hands.next(host, this.#bench.working.size)
+      if (url !== undefined) return { host, url }
       this.#settle(host)
     }
   }
@@ -146,7 +155,8 @@ export class Scheduler {
 
   /** Starts a candidate: the unit and the host's limiter are charged. */
   start(candidate: Candidate): Lease {
-    const { host } = candidate
+    const { host, url } = candidate
+    this.retries.begun(host, url, this.#is.clock.nowMs())
     this.take(candidate)
     host.limiter.inFlight += 1
     this.#count(host, 1)
@@ -159,6 +169,7 @@ export class Scheduler {
   take({ host, url }: Candidate): void {
     invariant(host.claimed[0] === url, 'only the first claimed URL is taken')
     host.claimed.shift()
+    host.retryAtMs = 0
     host.startedAtMs = this.#is.clock.nowMs()
     this.#endTurn(host)
     this.#settle(host)
@@ -337,7 +348,7 @@ export class Scheduler {
 
   /** When `candidate` may have another answer (monotonic); undefined when that is not a matter of time. */
   nextAtMs(): number | undefined {
-    const atMs = this.#loader.hasMore ? Math.min(this.#bench.nextAtMs, this.#bench.roomAtMs) : this.#bench.nextAtMs
+    const atMs = Math.min(this.#bench.nextAtMs, this.#loader.hasMore ? this.#bench.roomAtMs : Number.POSITIVE_INFINITY, this.retries.nextAtMs(this.#is.clock.nowMs()))
     return atMs === Number.POSITIVE_INFINITY ? undefined : atMs
   }
 
@@ -362,6 +373,7 @@ export class Scheduler {
 
   #forgotten(host: Host): void {
     if (isUnstored(host)) this.#note(host)
+    this.#rulings.forget(host)
     for (const cap of host.caps ?? []) this.#addresses.leave(cap)
   }
 

@@ -25,13 +25,14 @@ export interface ClaimOptions {
   readonly limit: number
   readonly nowMs: number
   readonly leased: ReadonlySet<number>
+  readonly isWithoutDeferred?: boolean
 }
 
 export function claim(reader: QueueReader, cursors: Cursors, host: { name: string; key: Uint8Array }, options: ClaimOptions): Claim {
   const { queue } = reader
   const taken = new Taking(host.name, options)
   const [deferred] = queue.keys({ ...deferredRange(host.key), limit: 1 })
-  if (deferred !== undefined) {
+  if (deferred !== undefined && options.isWithoutDeferred !== true) {
     for (const { key, value } of queue.entries(dueRange(host.key, options.nowMs))) {
       if (taken.isFull) break
       taken.row(key, value)
@@ -39,8 +40,8 @@ export function claim(reader: QueueReader, cursors: Cursors, host: { name: strin
   }
   if (!taken.isFull) claimReady(queue, cursors, host.key, taken)
   const urls = taken.urls.map(({ url, isAgain }) => (isAgain ? withPrevious(url, reader) : url))
-  const [later] = deferred === undefined ? [] : queue.keys({ ...laterRange(host.key, options.nowMs), limit: 1 })
-  return later === undefined ? { urls } : { urls, nextDueAtMs: notBeforeMsOf(later) }
+  const [next] = deferred === undefined ? [] : options.isWithoutDeferred === true ? [deferred] : queue.keys({ ...laterRange(host.key, options.nowMs), limit: 1 })
+  return next === undefined ? { urls } : { urls, nextDueAtMs: notBeforeMsOf(next) }
 }
 
 function withPrevious(url: QueuedUrl, { previousOf }: QueueReader): QueuedUrl {

@@ -227,6 +227,14 @@ export function storeContract(name: string, open: OpenUnderTest): void {
       expect(due.urls[1]).toMatchObject({ attempts: 2, sequence: first!.sequence })
     })
 
+    test('a claim without deferred URLs passes over those that are due, and says when the first of them was', async () => {
+      await add('http://a.test/0', 'http://a.test/1')
+      await store.commit(emptyBatch({ deferred: [{ url: claim('a.test', 1).urls[0]!, attempts: 1, notBeforeMs: 1_000, retry: true }] }))
+      const others = store.claim('a.test', { limit: 5, nowMs: 3_000, leased: none, isWithoutDeferred: true })
+      expect([urlsOf(others), others.nextDueAtMs]).toEqual([['http://a.test/1'], 1_000])
+      expect(urlsOf(claim('a.test', 5, none, 3_000))).toEqual(['http://a.test/0', 'http://a.test/1'])
+    })
+
     test('a deferred URL can end, and its host then has no work', async () => {
       await add('http://a.test/0')
       await store.commit(emptyBatch({ deferred: [{ url: claim('a.test').urls[0]!, attempts: 1, notBeforeMs: 5, retry: true }] }))

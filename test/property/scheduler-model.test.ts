@@ -7,8 +7,9 @@
 import { expect, test } from 'vitest'
 import type { FailureCode } from '../../engine/core/errors.ts'
 import type { Random } from '../../engine/core/clock.ts'
+import { limits } from '../../engine/core/limits.ts'
 import type { QueuedUrl } from '../../engine/core/types.ts'
-import { restUntilMs, type Host, type Lease } from '../../engine/schedule/host.ts'
+import { isRetry, restUntilMs, type Host, type Lease } from '../../engine/schedule/host.ts'
 import { Scheduler } from '../../engine/schedule/scheduler.ts'
 import { MemoryFrontier } from '../support/memory-frontier.ts'
 import { integer, pick, withSeeds } from '../support/random.ts'
@@ -20,6 +21,11 @@ const codes: readonly FailureCode[] = ['http_429', 'http_503', 'dns_failed', 'ti
 
 /** Hosts of several units share an address. */
 const addressOf = (host: string): string => `address ${names.indexOf(host) % 4}`
+
+/** One URL at a time. */
+const isProbed = (host: Host): boolean => host.failures > 0 || host.healthFacts?.isUnwell === true
+
+interface Tries { first: number; retries: number; readonly sinceMs: number }
 
 interface Change { readonly url: QueuedUrl; readonly notBeforeMs?: number }
 
@@ -53,6 +59,8 @@ class World {
   readonly underWay = new Set<number>()
   readonly endedHosts = new Set<string>()
   readonly outcomes = new Map<number, number>()
+  readonly tries: Tries = { first: 0, retries: 0, sinceMs: this.clock.nowMs() }
+  readonly triesOf = new WeakMap<Host, Tries>()
   starts = 0
   laterStarts = 0
 
@@ -139,8 +147,11 @@ class World {
       const [unit, nowMs] = [this.unitOfHost(name), this.clock.nowMs()]
       if (this.unitHeldBy.has(unit) || (this.unitFreeAtMs.get(unit) ?? 0) > nowMs || host.unit.nextStartAtMs > nowMs || restUntilMs(host) > nowMs) return false
       const together = this.inFlight.filter((lease) => lease.host === host).length
-      if (together >= (host.failures > 0 ? 1 : host.limiter.limit) || !this.hasRoom(name)) return false
-      return this.frontier.dueRowsOf(name, this.scheduler.rowsMs()).some(({ isLater, sequence }) => !(isOfFirst && isLater === true) && !this.underWay.has(sequence))
+      if (together >= Math.min(isProbed(host) ? 1 : host.rampMax, host.limiter.limit) || !this.hasRoom(name)) return false
+      const rows = this.frontier.dueRowsOf(name, this.scheduler.rowsMs()).filter(({ sequence }) => !this.underWay.has(sequence))
+      // A retry may have to wait for its token, and those of the first class keep later URLs of their host waiting.
+      const hasRetry = rows.some((url) => url.isLater !== true && isRetry(host, url))
+      return rows.some((url) => !isRetry(host, url) && !((isOfFirst || hasRetry) && url.isLater === true))
     })
   }
 
@@ -179,7 +190,8 @@ class World {
     const { host, url } = candidate
     expect(this.endedHosts.has(host.name), `a start on ${host.name} after its end`).toBe(false)
     this.charge(host)
-    const isProbe = host.failures > 0
+    const isProbe = isProbed(host)
+    this.count(host, url)
     const lease = this.scheduler.start(candidate)
     this.hold(host, lease)
     this.lease(url)
@@ -190,6 +202,20 @@ class World {
     const together = this.inFlight.filter((other) => other.host === host).length
     expect(together, `in flight at ${host.name}`).toBeLessThanOrEqual(isProbe ? 1 : host.limiter.limit)
     expect(host.limiter.inFlight).toBe(together)
+  }
+
+  /** Retries are at most a tenth of the first tries, what time earned, and a bucket. */
+  count(host: Host, url: QueuedUrl): void {
+    const nowMs = this.clock.nowMs()
+    const ofHost = this.triesOf.get(host) ?? { first: 0, retries: 0, sinceMs: nowMs }
+    this.triesOf.set(host, ofHost)
+    for (const tries of [ofHost, this.tries]) {
+      if (isRetry(host, url)) tries.retries += 1
+      else tries.first += 1
+    }
+    const most = ({ first, sinceMs }: Tries, tokensMax: number, msPerToken: number): number => tokensMax + first / 10 + (nowMs - sinceMs) / msPerToken + 1e-6
+    expect(ofHost.retries, `retries of ${host.name}`).toBeLessThanOrEqual(most(ofHost, limits.retryTokensPerHostMax, limits.retryHostTokenMs))
+    expect(this.tries.retries, 'retries').toBeLessThanOrEqual(most(this.tries, limits.retryTokensMax, limits.retryTokenMs))
   }
 
   finish(lease: Lease, end: 'ok' | 'back' | FailureCode): void {

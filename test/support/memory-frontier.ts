@@ -84,12 +84,12 @@ export class MemoryFrontier implements Pick<Store, 'claim' | 'host' | 'hostsWith
     return names.length > limit ? { hosts, cursor: Buffer.from(hosts.at(-1)!.name) } : { hosts }
   }
 
-  claim(host: string, { limit, nowMs, leased }: { limit: number; nowMs: number; leased: ReadonlySet<number> }): Claim {
+  claim(host: string, { limit, nowMs, leased, isWithoutDeferred = false }: { limit: number; nowMs: number; leased: ReadonlySet<number>; isWithoutDeferred?: boolean }): Claim {
     const urls: QueuedUrl[] = []
     let nextDueAtMs = Number.POSITIVE_INFINITY
     const rows = [...this.#rows.get(host)?.values() ?? []].toSorted((one, other) => rankOf(one) - rankOf(other))
     for (const { url, notBeforeMs } of rows) {
-      if (notBeforeMs > nowMs) nextDueAtMs = Math.min(nextDueAtMs, notBeforeMs)
+      if (notBeforeMs > nowMs || (isWithoutDeferred && notBeforeMs > 0)) nextDueAtMs = Math.min(nextDueAtMs, notBeforeMs)
       else if (!leased.has(url.sequence) && urls.length < limit) urls.push(url)
     }
     return nextDueAtMs === Number.POSITIVE_INFINITY ? { urls } : { urls, nextDueAtMs }
