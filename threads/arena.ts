@@ -18,7 +18,8 @@
  *                 2 x headerBytesMax
  *
  *   head: 0 meta bytes | 1 header bytes | 2 body bytes | 3 redirects before this page | 4 result bytes |
- *         5 overflow: the result travels with the end of the turn | 6 WARC file + 1 | 8-9 end of the record in it (f64)
+ *         5 overflow: the result travels with the end of the turn | 6 WARC file + 1 | 8-9 end of the record in it (f64) |
+ *         10-11 how long the worker had it, ms (f64) | 12-13 when it was done, ms since 1970 (f64)
  */
 import { invariant } from '../engine/core/errors.ts'
 import { limits } from '../engine/core/limits.ts'
@@ -48,6 +49,7 @@ const REQUEST_BYTES_MAX = limits.metaBytesMax + 2 * limits.headerBytesMax
 
 const head = { meta: 0, headers: 1, body: 2, redirects: 3, result: 4, overflow: 5, warcFile: 6 } as const
 const WARC_END_BYTE = 32
+const TIMES_BYTE = 40
 
 /** A page as a worker sees it; header block and body are views of the slot. */
 export interface SlotPage {
@@ -140,6 +142,10 @@ export class Arena {
     return new Float64Array(this.memory, this.#at(slot) + WARC_END_BYTE, 1)
   }
 
+  #times(slot: number): Float64Array {
+    return new Float64Array(this.memory, this.#at(slot) + TIMES_BYTE, 2)
+  }
+
   /** Main thread, on a slot that it is filling. */
   writePage(slot: number, page: FetchedPage): void {
     const meta = encodeMeta(page.meta)
@@ -189,6 +195,17 @@ export class Arena {
     words[head.overflow] = options.overflow ? 1 : 0
     words[head.warcFile] = options.warc === undefined ? 0 : options.warc.file + 1
     this.#warcEnd(slot)[0] = options.warc === undefined ? 0 : options.warc.offset + options.warc.length
+  }
+
+  /** Worker, on a slot that it has taken and is about to finish. `doneAtMs`: since 1970, as all threads of the process count it. */
+  sealTimes(slot: number, parseMs: number, doneAtMs: number): void {
+    this.#times(slot).set([parseMs, doneAtMs])
+  }
+
+  /** Main thread, on a done slot that a worker finished. */
+  times(slot: number): { readonly parseMs: number; readonly doneAtMs: number } {
+    const [parseMs, doneAtMs] = this.#times(slot)
+    return { parseMs: parseMs!, doneAtMs: doneAtMs! }
   }
 
   /** Main thread, on a done slot: a view of the result, or undefined when it travels with the turn's end. */

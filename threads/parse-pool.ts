@@ -25,7 +25,7 @@ import { Turns, type EndedTurn } from './turns.ts'
 import type { RobotsTask } from './worker-entry.ts'
 import type { WorkerOptions } from './worker-options.ts'
 import { workerPath } from './worker-path.ts'
-import { WorkerRegistry } from './worker-registry.ts'
+import { WorkerRegistry, type LoopTimes } from './worker-registry.ts'
 
 export interface ParsePoolOptions {
   readonly threads: number
@@ -58,6 +58,12 @@ export interface ParsePoolStats extends RingCounts {
   readonly workersLost: number
   /** Age of the page that has waited longest for a worker; 0 when none waits. */
   readonly oldestFilledMs: number
+  /** Age of the page that has no result for longest since it was filled; 0 when none is. Absent where no slots are. */
+  readonly oldestUnreadMs?: number
+  /** Age of the page that is done and waits longest to be collected; 0 when none does. Absent likewise. */
+  readonly oldestDoneMs?: number
+  /** Of each worker. Absent where no threads parse. */
+  readonly loops?: readonly LoopTimes[]
   /** Mean share of time in which the workers were busy since the last call, from 0 to 1. */
   readonly utilization: number
 }
@@ -71,6 +77,10 @@ const DEATHS_IN_A_ROW_MAX = 16
 const WORKER_FLAGS = ['--no-experimental-require-module']
 /** One robots.txt for each host that is being opened, see the option `connections`. */
 const ROBOTS_QUEUED_MAX = 10_000
+
+function ageMs(atMs: number | undefined, nowMs: number): number {
+  return atMs === undefined ? 0 : Math.max(0, nowMs - atMs)
+}
 
 export class ParsePool {
   /** Called on the loop, once for many events, when something may be collected or a slot may be free. */
@@ -216,11 +226,12 @@ export class ParsePool {
   }
 
   stats(): ParsePoolStats {
-    const filledAtMs = this.#slots.oldestFilledAtMs
+    const { oldestFilledAtMs, oldestUnreadAtMs, oldestDoneAtMs } = this.#slots
+    const nowMs = this.#options.clock.nowMs()
     return {
       slots: this.#arena.slots, ...this.#slots.ring.counts(), turns: this.#turns.count, workersLost: this.#workersLost,
-      oldestFilledMs: filledAtMs === undefined ? 0 : this.#options.clock.nowMs() - filledAtMs,
-      utilization: this.#registry.utilization(),
+      oldestFilledMs: ageMs(oldestFilledAtMs, nowMs), oldestUnreadMs: ageMs(oldestUnreadAtMs, nowMs), oldestDoneMs: ageMs(oldestDoneAtMs, performance.timeOrigin + performance.now()),
+      utilization: this.#registry.utilization(), loops: this.#registry.loops(),
     }
   }
 

@@ -13,7 +13,8 @@ import { PageRing, slotState, type Outstanding } from './ring.ts'
 export type ParseFailure = 'parse_timeout' | 'parse_out_of_memory' | 'parse_crashed'
 
 export type CollectedPage =
-  | { readonly ticket: number; readonly result: ParsedResult }
+  /** `parseMs`: how long its worker had it in hand; absent where no worker had. */
+  | { readonly ticket: number; readonly result: ParsedResult; readonly parseMs?: number }
   | { readonly ticket: number; readonly code: ParseFailure }
 
 /** What the main thread knows of a page in a slot. */
@@ -122,6 +123,18 @@ export class Slots {
     return oldest === undefined ? undefined : this.#entries[oldest.slot]!.filledAtMs
   }
 
+  /** When the page was filled that has no result for longest, in a worker's hands or not. */
+  get oldestUnreadAtMs(): number | undefined {
+    const atMs = this.ring.scan().filter(({ state }) => state === slotState.filled || state === slotState.taken).map(({ slot }) => this.#entries[slot]!.filledAtMs)
+    return atMs.length === 0 ? undefined : Math.min(...atMs)
+  }
+
+  /** When the page was done that waits longest to be collected, milliseconds since 1970 as the threads of the process count them. */
+  get oldestDoneAtMs(): number | undefined {
+    const atMs = this.ring.scan(slotState.done).filter(({ slot }) => this.#entries[slot]!.code === undefined).map(({ slot }) => this.#arena.times(slot).doneAtMs)
+    return atMs.length === 0 ? undefined : Math.min(...atMs)
+  }
+
   #oldestFilled(): Outstanding | undefined {
     return this.ring.scan(slotState.filled)[0]
   }
@@ -141,7 +154,7 @@ export class Slots {
     if (!decoded.ok) return { ticket, code: 'parse_crashed' }
     const { warc } = decoded.result
     if (warc !== undefined) this.#warcEnds.set(warc.file, warc.offset + warc.length)
-    return { ticket, result: decoded.result }
+    return { ticket, result: decoded.result, parseMs: this.#arena.times(slot).parseMs }
   }
 
   #charge(one: Outstanding, code: ParseFailure): void {

@@ -41,6 +41,7 @@ function isOver(arena: Arena, ageMs: number, turnMs: number): boolean {
 
 export async function takeTurn(arena: Arena, { owner, turnMs }: TurnTask, tools: TurnTools): Promise<TurnResult> {
   const startMs = tools.nowMs()
+  let takenMs = startMs
   for (;;) {
     const taken = take(arena.words, owner)
     if (taken === undefined) return { kind: 'over' }
@@ -62,12 +63,15 @@ export async function takeTurn(arena: Arena, { owner, turnMs }: TurnTask, tools:
     arena.sealResult(taken.slot, bytes, { overflow, warc: result.warc })
     tools.stages?.mark('encode')
     tools.stages?.end(result.bodyBytes)
+    const doneMs = tools.nowMs()
+    arena.sealTimes(taken.slot, doneMs - takenMs, performance.timeOrigin + doneMs)
     // A slot that was taken away belongs to another by now: this worker was declared dead.
     if (!finish(arena.words, taken, owner)) return { kind: 'over' }
     // Tells the main thread, which waits on this word, that a slot became done.
     Atomics.add(arena.control, control.doneCount, 1)
     Atomics.notify(arena.control, control.doneCount)
     if (overflow) return { kind: 'overflow', slot: taken.slot, frame: target }
-    if (isOver(arena, tools.nowMs() - startMs, turnMs)) return { kind: 'over' }
+    if (isOver(arena, doneMs - startMs, turnMs)) return { kind: 'over' }
+    takenMs = doneMs
   }
 }

@@ -5,6 +5,12 @@
  */
 import type { Worker } from 'node:worker_threads'
 
+/** What a thread has done with its time since it began. */
+export interface LoopTimes {
+  readonly busyMs: number
+  readonly idleMs: number
+}
+
 export class WorkerRegistry {
   readonly #exits = new Map<Worker, Promise<void>>()
   readonly #threads: () => readonly Worker[]
@@ -35,6 +41,14 @@ export class WorkerRegistry {
   async departed(): Promise<void> {
     const present = new Set(this.#threads())
     await Promise.all([...this.#exits].filter(([worker]) => !present.has(worker)).map(([, exit]) => exit))
+  }
+
+  /** Of each worker's loop, in the order of the pool; a worker that took the place of a dead one begins at zero. */
+  loops(): readonly LoopTimes[] {
+    return this.#threads().map((worker) => {
+      const { active, idle } = worker.performance.eventLoopUtilization()
+      return { busyMs: active, idleMs: idle }
+    })
   }
 
   /** Mean share of time in which the workers were busy since the last call, from 0 to 1. */
