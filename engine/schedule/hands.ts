@@ -11,12 +11,15 @@ import type { Clock } from '../core/clock.ts'
 import { invariant } from '../core/errors.ts'
 import { limits } from '../core/limits.ts'
 import type { QueuedUrl } from '../core/types.ts'
+import { Places } from '../flow/places.ts'
 import { needsClaim, putInHand, type Host } from './host.ts'
 import { bringNext, type RetryBudget } from './retry-budget.ts'
 
 const nothing: ReadonlySet<number> = new Set()
 
 export class Hands {
+  /** Where each leased URL stands. */
+  readonly places: Places
   readonly #store: Pick<Store, 'claim'>
   readonly #clock: Clock
   readonly #retries: RetryBudget
@@ -28,6 +31,7 @@ export class Hands {
     this.#store = store
     this.#clock = clock
     this.#retries = retries
+    this.places = new Places(clock)
     this.#rowsAheadMs = clock.wallMs() - clock.nowMs()
   }
 
@@ -57,7 +61,10 @@ export class Hands {
     const { urls, nextDueAtMs } = this.#store.claim(host.name, { limit, nowMs: this.rowsMs(), leased: host.leased ?? nothing, isWithoutDeferred })
     putInHand(host, urls, 'before')
     if (urls.length > 0) host.leased ??= new Set()
-    for (const { sequence } of urls) host.leased!.add(sequence)
+    for (const { sequence } of urls) {
+      host.leased!.add(sequence)
+      this.places.enter(sequence)
+    }
     this.#leasedCount += urls.length
     host.isDrained = urls.length < limit
     // Best first: behind one of the later class there is none of the first.
@@ -76,7 +83,10 @@ export class Hands {
     const at = host.claimed.findIndex(({ sequence }) => sequence === url.sequence)
     if (at < 0 && host.leased?.has(url.sequence) === true) return false
     if (at >= 0) host.claimed.splice(at, 1)
-    else this.#leasedCount += 1
+    else {
+      this.#leasedCount += 1
+      this.places.enter(url.sequence)
+    }
     host.leased = (host.leased ?? new Set()).add(url.sequence)
     host.claimed.unshift(url)
     host.retryAtMs = 0
@@ -111,6 +121,7 @@ export class Hands {
 
   #release(host: Host, sequence: number): void {
     host.leased!.delete(sequence)
+    this.places.leave(sequence)
     if (host.leased!.size === 0) host.leased = undefined
     this.#leasedCount -= 1
   }

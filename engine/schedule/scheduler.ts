@@ -20,6 +20,7 @@ import { invariant, type FailureCode } from '../core/errors.ts'
 import { limits } from '../core/limits.ts'
 import type { CrawlOptions, HostLimit } from '../core/options.ts'
 import type { QueuedUrl } from '../core/types.ts'
+import type { Places } from '../flow/places.ts'
 import { Hands } from './hands.ts'
 import { EndedHosts } from './host-failures.ts'
 import { firstRestEndMs, newHost, putInHand, type Candidate, type Host, type Lease } from './host.ts'
@@ -89,6 +90,16 @@ export class Scheduler {
   /** Hosts in memory that have work, and those that are unwell (health.ts). */
   get sets(): { readonly working: ReadonlySet<Host>; readonly unwell: ReadonlySet<Host> } {
     return { working: this.#bench.working, unwell: this.#rulings.unwell }
+  }
+
+  /** Where each leased URL stands, for whoever moves it on. */
+  get places(): Places {
+    return this.#hands.places
+  }
+
+  /** The hosts in memory, by name. */
+  get hosts(): ReadonlyMap<string, Host> {
+    return this.#bench.hosts
   }
 
   get leasedCount(): number {
