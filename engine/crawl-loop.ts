@@ -20,6 +20,7 @@ import type { CrawlParts } from './crawl-parts.ts'
 import { DuePump } from './due-pump.ts'
 import { comparedWithStored } from './near-duplicates.ts'
 import { FetchStage } from './fetch-stage.ts'
+import { PressureMeter } from './flow/pressure.ts'
 import { ParseStage, type Settled } from './parse-stage.ts'
 import type { Run } from './run.ts'
 
@@ -28,8 +29,9 @@ export class CrawlLoop {
   readonly #fetches: FetchStage
   readonly #parses: ParseStage
   readonly #due: DuePump
+  /** What it is blocked on, and how long things take. */
+  readonly meter: PressureMeter
   #run: Run<Settled> | undefined
-  #blockedOn: BlockedOn = 'idle'
   #isPaused = false
   #isPumpDue = false
   #cancelTimer: (() => void) | undefined
@@ -45,13 +47,14 @@ export class CrawlLoop {
 
   constructor(parts: CrawlParts) {
     this.#parts = parts
-    this.#parses = new ParseStage(parts)
+    this.meter = new PressureMeter(parts.clock.nowMs())
+    this.#parses = new ParseStage(parts, this.meter)
     this.#due = new DuePump(parts)
-    this.#fetches = new FetchStage({ parts, onProgress: this.wake, onBroken: (error) => this.end('failed', true, error) })
+    this.#fetches = new FetchStage({ parts, meter: this.meter, onProgress: this.wake, onBroken: (error) => this.end('failed', true, error) })
   }
 
   get blockedOn(): BlockedOn {
-    return this.#shortage ?? this.#blockedOn
+    return this.#shortage ?? this.meter.blocked.on
   }
 
   get inFlight(): number {
@@ -152,6 +155,7 @@ export class CrawlLoop {
     if (isPage) run.pagesStored += 1
     else run.giveBack()
     if (isPage) this.#restingSinceMs = undefined
+    this.#parts.scheduler.places.move(ended.url.sequence, 'commit')
     this.#parts.commits.end(comparedWithStored(this.#parts, settled), warc)
     if (record === undefined) return
     if (isPage) this.#parts.events.page(record)
@@ -168,7 +172,7 @@ export class CrawlLoop {
     if (this.#failure !== undefined) throw run.error ?? this.#failure
     // While pages lie in slots workers may append, so that the next opening has to cut the WARC files.
     if (!this.#leavesSlots) await this.#parses.cutWarc()
-    this.#blockedOn = 'idle'
+    this.meter.blocked.found('idle', this.#parts.clock.nowMs())
   }
 
   /** A batch is stored: its leases end, its hosts may have more to do. */
@@ -210,15 +214,19 @@ export class CrawlLoop {
 
   /** Takes results out of their slots as far as those after them have room. */
   #collect(run: Run<Settled>): void {
-    const { commits, events } = this.#parts
+    const { commits, events, scheduler } = this.#parts
     const isConsumerGone = run.window !== undefined && run.aborter.signal.aborted
     if (isConsumerGone || (run.reason !== undefined && commits.isStuck)) return this.#collectUnwanted()
     const needsRecord = run.window !== undefined || events.areHeard
     while (!commits.isFull && run.window?.isFull !== true) {
       const settled = this.#parses.collect(needsRecord)
       if (settled === undefined) return
-      if (run.window === undefined) this.store(run, settled)
-      else run.window.push(settled)
+      if (run.window === undefined) {
+        this.store(run, settled)
+        continue
+      }
+      scheduler.places.move(settled.ended.url.sequence, 'window')
+      run.window.push(settled)
     }
   }
 
@@ -230,7 +238,7 @@ export class CrawlLoop {
   }
 
   #dispatch(run: Run<Settled>): void {
-    const { scheduler, events } = this.#parts
+    const { clock, scheduler, events } = this.#parts
     if (scheduler.refill()) this.wake()
     let blockedOn = this.#bound(run)
     if (blockedOn === 'nothing' && !this.#parts.suspects.isEmpty) blockedOn = this.#dispatchSuspect(run)
@@ -243,9 +251,7 @@ export class CrawlLoop {
       this.#fetches.begin(run, candidate)
       blockedOn = this.#bound(run)
     }
-    if (blockedOn === this.#blockedOn) return
-    this.#blockedOn = blockedOn
-    events.pressure(blockedOn)
+    if (this.meter.blocked.found(blockedOn, clock.nowMs())) events.pressure(blockedOn)
   }
 
   /** Pages that may have ended the process are read alone: one begins when nothing else is under way and all is stored. */
@@ -330,6 +336,7 @@ export class CrawlLoop {
 
   #giveBack(url: QueuedUrl): void {
     this.#parts.scheduler.giveBackUnstored(url)
+    this.#parts.scheduler.places.move(url.sequence, 'claimed')
     this.#run?.giveBack()
   }
 
@@ -338,7 +345,8 @@ export class CrawlLoop {
     this.#cancelTimer?.()
     this.#cancelTimer = undefined
     if (this.#isPaused) return
-    const startAtMs = this.#blockedOn === 'politeness' ? scheduler.nextAtMs() : this.#blockedOn === 'suspects' ? this.#suspectAtMs : undefined
+    const { on } = this.meter.blocked
+    const startAtMs = on === 'politeness' ? scheduler.nextAtMs() : on === 'suspects' ? this.#suspectAtMs : undefined
     const waitMs = Math.min(startAtMs === undefined ? Number.POSITIVE_INFINITY : startAtMs - clock.nowMs(), this.#due.lookInMs)
     if (waitMs < Number.POSITIVE_INFINITY) this.#cancelTimer = clock.after(waitMs, this.wake)
   }

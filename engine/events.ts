@@ -1,19 +1,38 @@
 /**
  * What happened, for whoever listens: the crawler's own events and, under the same names, diagnostics channels
- * (`sluice:page`, `sluice:failed`, `sluice:pressure`), which see every crawler of the process. Main thread.
+ * (`sluice:page`, `sluice:failed`, `sluice:pressure`), which see every crawler of the process; and `sluice:fetch`, for each
+ * request that has ended, whatever became of it. Main thread.
  */
 import diagnostics from 'node:diagnostics_channel'
 import { EventEmitter } from 'node:events'
-import type { BlockedOn, CrawlerEvents } from './core/api-types.ts'
-import type { PageRecord } from './core/types.ts'
+import type { BlockedOn, CrawlerEvents, StagePressure } from './core/api-types.ts'
+import type { Clock } from './core/clock.ts'
+import { limits } from './core/limits.ts'
+import type { PageRecord, QueuedUrl } from './core/types.ts'
+import type { FetchResult } from './fetch/fetcher.ts'
 
 const pageChannel = diagnostics.channel('sluice:page')
 const failedChannel = diagnostics.channel('sluice:failed')
 const pressureChannel = diagnostics.channel('sluice:pressure')
+const fetchChannel = diagnostics.channel('sluice:fetch')
+
+/** For whoever watches requests: a retry is one more, and a page is one. */
+export function publishFetch(dir: string, { url, host }: QueuedUrl, result: FetchResult): void {
+  if (!fetchChannel.hasSubscribers) return
+  const { status, ip, timings } = result
+  fetchChannel.publish({ dir, url, host, ...(status !== undefined && { status }), ...(!result.ok && { code: result.code }), ...(ip !== undefined && { ip }), timings })
+}
+
+export interface PressureReader {
+  readonly blockedOn: BlockedOn
+  stages(): readonly StagePressure[]
+}
 
 export class Events {
   readonly emitter = new EventEmitter<CrawlerEvents>()
   readonly #dir: string
+  #pressure: PressureReader | undefined
+  #cancelBeat: (() => void) | undefined
 
   /** `dir` tells the crawlers of one process apart in the channels. */
   constructor(dir: string) {
@@ -36,6 +55,24 @@ export class Events {
 
   pressure(blockedOn: BlockedOn): void {
     this.emitter.emit('pressure', blockedOn)
-    if (pressureChannel.hasSubscribers) pressureChannel.publish({ dir: this.#dir, blockedOn })
+    this.#publishPressure(blockedOn)
+  }
+
+  /** Publishes pressure not only when it changes, but also once a second while somebody subscribes, until `stop`. */
+  begin(clock: Clock, pressure: PressureReader): void {
+    this.#pressure = pressure
+    const beat = (): void => {
+      this.#publishPressure(pressure.blockedOn)
+      this.#cancelBeat = clock.after(limits.pressureBeatMs, beat)
+    }
+    this.#cancelBeat = clock.after(limits.pressureBeatMs, beat)
+  }
+
+  stop(): void {
+    this.#cancelBeat?.()
+  }
+
+  #publishPressure(blockedOn: BlockedOn): void {
+    if (pressureChannel.hasSubscribers) pressureChannel.publish({ dir: this.#dir, blockedOn, stages: this.#pressure?.stages() ?? [] })
   }
 }

@@ -8,13 +8,15 @@
 import { failureOfStatus } from './core/errors.ts'
 import { noLinks, stateOfOutcome, type FetchedPage, type QueuedUrl } from './core/types.ts'
 import type { CrawlParts } from './crawl-parts.ts'
+import { publishFetch } from './events.ts'
 import { acceptBody } from './fetch/content-type.ts'
 import type { FetchResult } from './fetch/fetcher.ts'
+import type { PressureMeter } from './flow/pressure.ts'
 import { headerOf } from './fetch/response-head.ts'
 import { conditionsOf, pageMetaOf, retryAfterMs } from './page-meta.ts'
 import { endRecord, recordLine, type EndFacts } from './record-line.ts'
 import type { Run } from './run.ts'
-import type { Candidate, Host, Lease } from './schedule/host.ts'
+import { readySinceMs, type Candidate, type Host, type Lease } from './schedule/host.ts'
 import type { Ruling } from './schedule/rulings.ts'
 
 type Answered = Extract<FetchResult, { ok: true }>
@@ -31,6 +33,7 @@ export interface Received {
 
 export interface FetchStageOptions {
   readonly parts: CrawlParts
+  readonly meter: PressureMeter
   /** Something has ended that was under way. */
   readonly onProgress: () => void
   /** A broken invariant, or a bug: the run cannot go on. */
@@ -46,6 +49,7 @@ function isLater(ruling: Ruling): ruling is Later {
 
 export class FetchStage {
   readonly #parts: CrawlParts
+  readonly #meter: PressureMeter
   readonly #onProgress: () => void
   readonly #onBroken: (error: unknown) => void
   #fetching = 0
@@ -53,8 +57,9 @@ export class FetchStage {
   /** Oldest first; the parse stage takes from its head. */
   readonly received: Received[] = []
 
-  constructor({ parts, onProgress, onBroken }: FetchStageOptions) {
+  constructor({ parts, meter, onProgress, onBroken }: FetchStageOptions) {
     this.#parts = parts
+    this.#meter = meter
     this.#onProgress = onProgress
     this.#onBroken = onBroken
   }
@@ -65,7 +70,7 @@ export class FetchStage {
   }
 
   begin(run: AnyRun, candidate: Candidate): void {
-    const { robots, scheduler } = this.#parts
+    const { clock, robots, scheduler } = this.#parts
     const { host, url } = candidate
     if (host.ended !== undefined) {
       scheduler.take(candidate)
@@ -83,7 +88,10 @@ export class FetchStage {
     } else {
       scheduler.setCrawlDelay(host, verdict.crawlDelayMs ?? 0)
       run.reserve()
-      void this.#fetch(run, scheduler.start(candidate))
+      this.#meter.queueAge.observe(clock.nowMs() - readySinceMs(host))
+      const lease = scheduler.start(candidate)
+      scheduler.places.move(url.sequence, 'fetch')
+      void this.#fetch(run, lease)
     }
   }
 
@@ -129,6 +137,8 @@ export class FetchStage {
         url: lease.url.url, bodyBytesMax: options.maxBodyBytes, deadlineMs: options.timeoutMs, acceptBody, onSend, isPaced: lease.isPaced, signal: run.aborter.signal,
         ...(headers && { headers }),
       })
+      this.#meter.fetched(result.timings)
+      publishFetch(options.dir, lease.url, result)
       if (result.ok) this.#answered(run, lease, result, headers !== undefined)
       else this.#unanswered(run, lease, result)
     } catch (error) {
@@ -150,6 +160,7 @@ export class FetchStage {
     }
     run.wireBytes += answer.bodyBytes
     const meta = pageMetaOf(lease.url, answer, lease.url.depth < options.maxDepth, isConditional)
+    scheduler.places.move(lease.url.sequence, 'received')
     this.received.push({
       url: lease.url, release: answer.release,
       page: { meta, headerBlock: answer.headerBlock, body: answer.body, bodyBytes: answer.bodyBytes },
@@ -160,6 +171,7 @@ export class FetchStage {
     const { scheduler } = this.#parts
     if (failed.code === 'aborted' || failed.isStale === true) {
       scheduler.giveBack(lease)
+      scheduler.places.move(lease.url.sequence, 'claimed')
       run.giveBack()
       return
     }
@@ -178,11 +190,13 @@ export class FetchStage {
   #tryLater(run: AnyRun, lease: Lease, ruling: Later): void {
     const { commits, scheduler } = this.#parts
     run.giveBack()
+    scheduler.places.move(lease.url.sequence, ruling.kind === 'retry' ? 'commit' : 'claimed')
     if (ruling.kind === 'retry') commits.defer({ url: lease.url, attempts: lease.url.attempts + 1, notBeforeMs: scheduler.rowsMs() + ruling.waitMs, retry: true })
   }
 
   #endUnfetched(url: QueuedUrl, facts: Omit<EndFacts, 'atMs' | 'attempts'> & { attempts?: number }): void {
-    const { clock, commits, events, recrawl } = this.#parts
+    const { clock, commits, events, recrawl, scheduler } = this.#parts
+    scheduler.places.move(url.sequence, 'commit')
     const record = endRecord(url, { attempts: url.attempts, atMs: clock.wallMs(), ...facts })
     commits.end(recrawl.scheduled({
       url, outcome: record.outcome, atMs: Date.parse(record.fetchedAt), ...(record.code && { code: record.code }), links: noLinks, line: recordLine(record), wireBytes: 0, bodyBytes: 0,

@@ -9,6 +9,7 @@ import type { EndedUrl } from '../storage/store.ts'
 import { invariant, type FailureCode } from './core/errors.ts'
 import { noLinks, type PageMeta, type PageRecord, type ParsedResult, type QueuedUrl, type WarcPlace } from './core/types.ts'
 import type { CrawlParts } from './crawl-parts.ts'
+import type { PressureMeter } from './flow/pressure.ts'
 import type { Received } from './fetch-stage.ts'
 import { pageAnswerOf } from './page-meta.ts'
 import { recordLine, recordOfLine, unreadRecord } from './record-line.ts'
@@ -33,14 +34,16 @@ export interface Settled {
 
 export class ParseStage {
   readonly #parts: CrawlParts
+  readonly #meter: PressureMeter
   readonly #parsing = new Map<number, Parsing>()
   readonly #warcCollected = new Map<number, number>()
   readonly #warcStored = new Map<number, number>()
 
   #linksKnown = 0
 
-  constructor(parts: CrawlParts) {
+  constructor(parts: CrawlParts, meter: PressureMeter) {
     this.#parts = parts
+    this.#meter = meter
   }
 
   /** Links that workers dropped because they are known. */
@@ -60,6 +63,7 @@ export class ParseStage {
       if (ticket === undefined) return
       received.shift()
       next.release()
+      this.#parts.scheduler.places.move(next.url.sequence, 'slots')
       this.#parsing.set(ticket, { url: next.url, meta: next.page.meta, wireBytes: next.page.bodyBytes })
     }
   }
@@ -72,6 +76,7 @@ export class ParseStage {
     invariant(parsing !== undefined, 'a result belongs to a page that was filled')
     this.#parsing.delete(page.ticket)
     if (!('result' in page)) return this.#scheduled(settleUnread(parsing, page.code))
+    if (page.parseMs !== undefined) this.#meter.parse.observe(page.parseMs)
     const { warc } = page.result
     this.#linksKnown += page.result.linksKnown
     if (warc !== undefined) this.#warcCollected.set(warc.file, warc.offset + warc.length)

@@ -2,16 +2,19 @@
  * The snapshot that `stats()` gives: every bound with its fill, and what holds the crawl back. Reads, never writes.
  * Main thread.
  */
-import type { Bound, CrawlState, HostStats, Stats, Summary } from './core/api-types.ts'
+import type { Bound, CrawlState, HostPressure, HostStats, Stats, Summary } from './core/api-types.ts'
 import { limits } from './core/limits.ts'
 import type { CrawlLoop } from './crawl-loop.ts'
 import type { CrawlParts } from './crawl-parts.ts'
+import { LoopShares } from './flow/loop-shares.ts'
 import type { Settled } from './parse-stage.ts'
+import { pressureOf } from './pressure.ts'
 import type { Run } from './run.ts'
 import { givenUpOf, parkedStats, restsOf } from './schedule/host-memory.ts'
 
-/** Utilisation of the main loop between two looks, 0 to 1. */
+/** Utilisation of the loops between two looks, 0 to 1. Each reader has its own, so that none shortens the time of another. */
 export class LoopMeter {
+  readonly workers = new LoopShares()
   #last = performance.eventLoopUtilization()
 
   read(): number {
@@ -52,8 +55,14 @@ export function statsOf({ parts, loop, meter, state, run, elapsedMs, fetches, re
     ...counters, state, blockedOn: loop.blockedOn, leased: scheduler.leasedCount, inFlight: loop.inFlight, hosts: scheduler.hostsCount,
     retryShare: fetches === 0 ? 0 : Math.min(1, retries / fetches), fetches, commitLagMs: Math.round(commits.lagMs),
     loopUtilization: meter.read(), workersLost: slots.workersLost, linksDroppedKnown: loop.linksKnown,
-    store: store.stats(), ...(nextDueAtMs !== undefined && { nextDueAtMs }), durability: options.durability, bounds, residentBytes: process.memoryUsage.rss(), elapsedMs,
+    store: store.stats(), ...(nextDueAtMs !== undefined && { nextDueAtMs }), durability: options.durability, bounds,
+    pressure: pressureOf({ parts, meter: loop.meter }, meter.workers.read(slots.loops ?? [])), residentBytes: process.memoryUsage.rss(), elapsedMs,
   })
+}
+
+/** The snapshot as `sluice status --json` and /status.json tell it. */
+export function statusOf({ state, pages, failed, pending, ...rest }: Stats, worstHosts: readonly HostPressure[], pid: number): object {
+  return { state, pages, failed, queued: pending, ...rest, worstHosts, pid }
 }
 
 export function summaryOf(parts: CrawlParts, run: Run<Settled>, parked: number): Summary {

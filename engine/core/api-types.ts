@@ -50,6 +50,84 @@ export interface Bound {
   readonly max: number
 }
 
+/** The stages that a leased URL passes, in this order. */
+export type StageName =
+  /** Claimed from the frontier, and not started. */
+  | 'claimed'
+  /** Its fetch is under way. */
+  | 'fetch'
+  /** Its body is complete and waits for a slot. */
+  | 'received'
+  /** It lies in a slot, and has no result yet. */
+  | 'slots'
+  /** It has a result, which lies in its slot. */
+  | 'done'
+  /** Its page waits for the consumer, or is in its hands. */
+  | 'window'
+  /** Its outcome waits to be stored. */
+  | 'commit'
+
+/** What one stage holds, and how often the crawl waited for it. Counts are of this process. */
+export interface StagePressure {
+  readonly name: StageName
+  /** URLs in it. */
+  readonly depth: number
+  /** Age of the URL that has been in it longest, milliseconds; 0 when it is empty. */
+  readonly oldestMs: number
+  /** How often the crawl looked for another fetch and began none because this stage had no room. */
+  readonly refused: number
+  /** How often that began, and how long it lasted in all. The time goes to one stage, the last one that had no room. */
+  readonly blocked: number
+  readonly blockedMs: number
+}
+
+/** A distribution of durations in milliseconds. The quantiles are upper bounds of buckets, in steps of 1, 2 and 5. */
+export interface LatencySummary {
+  readonly count: number
+  readonly meanMs: number
+  readonly p50Ms: number
+  readonly p95Ms: number
+  readonly p99Ms: number
+}
+
+export interface Pressure {
+  readonly stages: readonly StagePressure[]
+  /** For how long `blockedOn` has been what it is. */
+  readonly blockedForMs: number
+  /** Milliseconds that each cause has held in this process, also `nothing` and `idle`; those that never did are absent. */
+  readonly blockedMs: Readonly<Partial<Record<BlockedOn, number>>>
+  readonly blockedChanges: number
+  /** Of each parse worker: the share of the time since the last look in which it was busy, 0 to 1. */
+  readonly workerUtilizations: readonly number[]
+  readonly latencies: {
+    /** How long URLs waited that could have started: their host was ready, and something else held the crawl. */
+    readonly queueAge: LatencySummary
+    /** From a request to the first byte of its answer. */
+    readonly ttfb: LatencySummary
+    /** A whole fetch, look-up and connection included, whatever its end. */
+    readonly fetch: LatencySummary
+    /** A page in the hands of its worker. */
+    readonly parse: LatencySummary
+    /** From a page's end until its outcome is stored. */
+    readonly commit: LatencySummary
+  }
+}
+
+/** How one host stands that has work. */
+export interface HostPressure {
+  readonly name: string
+  /** See `HostStats`. */
+  readonly health: number
+  /** Milliseconds since one of its URLs was started, or since it could be. */
+  readonly idleMs: number
+  readonly inFlight: number
+  readonly limit: number
+  /** What is left of its rest, milliseconds; 0 when it does not rest. */
+  readonly waitMs: number
+  readonly failures: number
+  readonly failureCode?: string
+}
+
 /** An immutable snapshot, made when asked for. */
 export interface Stats extends Counters {
   readonly state: CrawlState
@@ -75,6 +153,7 @@ export interface Stats extends Counters {
   readonly nextDueAtMs?: number
   readonly durability: Durability
   readonly bounds: readonly Bound[]
+  readonly pressure: Pressure
   readonly residentBytes: number
   readonly elapsedMs: number
 }

@@ -220,6 +220,18 @@ export const limits = {
   healthRestMsMax: 20 * 60_000,
   /** Rests in a row without one good answer, about a quarter of an hour in all; then the host is given up. */
   healthRestsMax: 6,
+
+  // Metrics
+  /** Hosts that are named among the worst. */
+  worstHostsMax: 20,
+  /** The same look at all hosts serves everybody who asks for it within this time. */
+  hostSurveyMsMax: 1_000,
+  /** How often pressure is published on its diagnostics channel while somebody listens. */
+  pressureBeatMs: 1_000,
+  /** Connections to the port of --listen. */
+  listenConnectionsMax: 32,
+  /** A client of it has so long to send its request. */
+  listenRequestMsMax: 5_000,
 } as const
 
 invariant(limits.commitQueueUrlsMax >= limits.commitUrlsMax, 'a whole batch fits into the commit queue')

@@ -87,6 +87,8 @@ export interface Host extends HeapItem {
   /** When a URL was last taken or started, and when the last turn ended, for turns among hosts. */
   startedAtMs: number
   turnEndedAtMs: number
+  /** When it came to its place; see `readySinceMs`. */
+  placedAtMs: number
   /** While idle: when it may be forgotten, as far as is known. */
   forgetAtMs: number
   crawlDelayMs: number
@@ -137,7 +139,7 @@ export function newHost({ name, unit, limiter, caps }: Pick<Host, 'name' | 'unit
   return {
     name, unit, limiter, caps, waitsAt: undefined, weight: 1, turnsLeft: 1, paceUntilMs: 0, claimed: [], leased: undefined, heapIndex: -1, place: undefined,
     isDrained: false, isFirstDrained: false, dueAtMs: Number.POSITIVE_INFINITY, retryAtMs: 0, retryTokens: undefined, backoffUntilMs: 0, retryAfterUntilMs: 0,
-    startedAtMs: 0, turnEndedAtMs: 0, forgetAtMs: 0, crawlDelayMs: 0, delayMs: undefined,
+    startedAtMs: 0, turnEndedAtMs: 0, placedAtMs: 0, forgetAtMs: 0, crawlDelayMs: 0, delayMs: undefined,
     failures: 0, failingSinceMs: 0, failedAtMs: Number.NEGATIVE_INFINITY, failureCode: undefined, rampMax: Number.POSITIVE_INFINITY,
     health: 1, healthFacts: undefined, hasAnswered: false, refused: undefined, isGated: false,
     ended: undefined, parked: undefined, givenUpAtMs: undefined, storedLimit: limiter.limit, storedHealth: 1,
@@ -211,6 +213,11 @@ export function laneReadyAtMs(lane: Lane): number {
   if (host.ended !== undefined) return Math.max(host.turnEndedAtMs, readyAtMs(host))
   const isHeld = unit.holder !== undefined || unit.inFlight >= unit.ceiling
   return isHeld ? Number.POSITIVE_INFINITY : Math.max(unit.nextStartAtMs, readyAtMs(host))
+}
+
+/** Since when a host that may start could have: nothing of its own or of its unit has held it back since. */
+export function readySinceMs(host: Host): number {
+  return Math.max(host.placedAtMs, host.startedAtMs, host.unit.nextStartAtMs, readyAtMs(host))
 }
 
 /** Until then its clocks still run: forgotten before, a host that comes back would be hit too soon. */

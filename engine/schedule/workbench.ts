@@ -168,7 +168,10 @@ export class Workbench {
   }
 
   #move(host: Host, place: Heap<Host> | undefined): void {
-    if (host.place !== place) host.place?.delete(host)
+    if (host.place !== place) {
+      host.place?.delete(host)
+      host.placedAtMs = this.#clock.nowMs()
+    }
     host.place = place
     place?.set(host)
   }

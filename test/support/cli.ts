@@ -1,5 +1,5 @@
 /** Stand-ins for what the command line works with: a terminal that can be read, and snapshots of a crawl. */
-import type { Stats, Summary } from '../../engine/core/api-types.ts'
+import type { LatencySummary, Pressure, Stats, Summary } from '../../engine/core/api-types.ts'
 import { noCounters, type Counters } from '../../engine/core/types.ts'
 
 /**
@@ -67,11 +67,18 @@ export function countersWith(given: Partial<Counters> = {}): Counters {
   return { ...noCounters, ...given }
 }
 
+const nothingTook: LatencySummary = { count: 0, meanMs: 0, p50Ms: 0, p95Ms: 0, p99Ms: 0 }
+
+export const noPressure: Pressure = {
+  stages: [], blockedForMs: 0, blockedMs: {}, blockedChanges: 0, workerUtilizations: [],
+  latencies: { queueAge: nothingTook, ttfb: nothingTook, fetch: nothingTook, parse: nothingTook, commit: nothingTook },
+}
+
 export function statsWith(given: Partial<Stats> = {}): Stats {
   return {
     ...countersWith(), state: 'running', blockedOn: 'nothing', leased: 0, inFlight: 0, hosts: 0, retryShare: 0, fetches: 0, commitLagMs: 0,
     loopUtilization: 0, workersLost: 0, linksDroppedKnown: 0, durability: 'commit',
-    store: { commits: 0, rowsWritten: 0, linksKnown: 0, linksLookedUp: 0, linksNew: 0, bytesUsed: 0, fileBytes: 0 }, bounds: [], residentBytes: 0, elapsedMs: 0, ...given,
+    store: { commits: 0, rowsWritten: 0, linksKnown: 0, linksLookedUp: 0, linksNew: 0, bytesUsed: 0, fileBytes: 0 }, bounds: [], pressure: noPressure, residentBytes: 0, elapsedMs: 0, ...given,
   }
 }
 
