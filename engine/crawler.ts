@@ -8,7 +8,7 @@
  * closed crawler leaves no handle, so the process ends by itself.
  */
 import { addUrls, type AddTarget } from './add-urls.ts'
-import type { AddOptions, AddResult, CrawlerEvents, CrawlState, HostStats, RequeueFilter, RequeueResult, RunOptions, SeedSource, StartOptions, Stats, Summary } from './core/api-types.ts'
+import type { AddOptions, AddResult, CrawlerEvents, CrawlState, HostPressure, HostStats, RequeueFilter, RequeueResult, RunOptions, SeedSource, StartOptions, Stats, Summary } from './core/api-types.ts'
 import { SluiceError } from './core/errors.ts'
 import { hostNameOf } from './core/host-name.ts'
 import { limits } from './core/limits.ts'
@@ -16,16 +16,21 @@ import { resolveHostLimit, resolveRunLimits, type CrawlOptions, type CrawlOption
 import { stateOfOutcome, type PageRecord } from './core/types.ts'
 import { CrawlLoop } from './crawl-loop.ts'
 import { AckWindow } from './flow/ack-window.ts'
+import { HostSurveys } from './flow/host-survey.ts'
+import { StatusServer } from './listen.ts'
 import { openStages, type OpenedStages } from './open-stages.ts'
 import type { Settled } from './parse-stage.ts'
+import { stagesOf } from './pressure.ts'
 import { requeueUrls, wantedOf } from './requeue.ts'
 import { Run } from './run.ts'
-import { hostStatsOf, LoopMeter, statsOf, summaryOf } from './stats.ts'
+import { hostStatsOf, LoopMeter, statsOf, statusOf, summaryOf } from './stats.ts'
 
 export class Crawler {
   readonly #stages: OpenedStages
   readonly #loop: CrawlLoop
   readonly #meter = new LoopMeter()
+  readonly #survey: HostSurveys
+  #server: StatusServer | undefined
   readonly #openedAtMs: number
   /** Retries of earlier processes. */
   readonly #retriesBefore: number
@@ -37,7 +42,9 @@ export class Crawler {
   private constructor(stages: OpenedStages, loop: CrawlLoop) {
     this.#stages = stages
     this.#loop = loop
+    this.#survey = new HostSurveys(stages.parts.scheduler.hosts, stages.parts.clock)
     this.#openedAtMs = stages.parts.clock.nowMs()
+    stages.events.begin(stages.parts.clock, { get blockedOn() { return loop.blockedOn }, stages: () => stagesOf({ parts: stages.parts, meter: loop.meter }) })
     this.#retriesBefore = stages.parts.store.counters().retries
   }
 
@@ -46,7 +53,7 @@ export class Crawler {
    * options except for those given.
    *
    * @throws SluiceError `bad_option`, `file_unreadable`, `extractor_unloadable`; `dir_unusable`, `store_in_use`,
-   *   `store_version`, `store_corrupt` (nothing is changed then)
+   *   `store_version`, `store_corrupt` (nothing is changed then); `port_in_use`
    */
   static async open(given: CrawlOptionsGiven = {}): Promise<Crawler> {
     const late: { loop?: CrawlLoop } = {}
@@ -57,15 +64,18 @@ export class Crawler {
       onWorkerLost: (lost) => late.loop?.workerLost(lost),
     })
     late.loop = new CrawlLoop(stages.parts)
+    const crawler = new Crawler(stages, late.loop)
     try {
       stages.parts.scheduler.open(stages.isContinued, stages.parts.suspects.hosts)
+      await crawler.#listen()
     } catch (error) {
+      stages.events.stop()
       await stages.close().catch(() => {
         // Why it could not be opened says more.
       })
       throw error
     }
-    return new Crawler(stages, late.loop)
+    return crawler
   }
 
   /** The directory held a crawl. */
@@ -80,6 +90,11 @@ export class Crawler {
 
   get options(): CrawlOptions {
     return this.#stages.parts.options
+  }
+
+  /** Where Prometheus finds its text, with the port that was taken; undefined without the option `listen`. */
+  get metricsUrl(): string | undefined {
+    return this.#server?.metricsUrl
   }
 
   /**
@@ -160,9 +175,18 @@ export class Crawler {
   }
 
   stats(): Stats {
+    return this.#statsFor(this.#meter)
+  }
+
+  /** The hosts in memory with work that are worst off: by health, then by the time since one of their URLs was started. At most 20, looked for once a second. */
+  worstHosts(): readonly HostPressure[] {
+    return this.#survey.read().worst
+  }
+
+  #statsFor(meter: LoopMeter): Stats {
     const { parts } = this.#stages
     return statsOf({
-      parts, loop: this.#loop, meter: this.#meter, state: this.#state, run: this.#run,
+      parts, loop: this.#loop, meter, state: this.#state, run: this.#run,
       elapsedMs: Math.round(parts.clock.nowMs() - this.#openedAtMs),
       fetches: this.#fetchesBefore + (this.#run?.fetches ?? 0), retries: parts.store.counters().retries - this.#retriesBefore,
     })
@@ -256,7 +280,19 @@ export class Crawler {
     })
     if (run !== undefined) await this.#conclude(run).catch(() => {})
     this.#state = 'closed'
+    this.#stages.events.stop()
+    await this.#server?.close()
     await this.#stages.close()
+  }
+
+  async #listen(): Promise<void> {
+    const { listen } = this.#stages.parts.options
+    if (listen === undefined) return
+    const [meter, loop, survey] = [new LoopMeter(), this.#loop.meter, () => this.#survey.read()]
+    const stats = (): Stats => this.#statsFor(meter)
+    const { Prometheus } = await import('./flow/prometheus.ts')
+    const metrics = new Prometheus({ stats, survey, meter: loop, places: this.#stages.parts.scheduler.places, workerLoops: () => this.#stages.parts.pool.stats().loops ?? [] })
+    this.#server = await StatusServer.open(listen, { status: () => statusOf(stats(), survey().worst, process.pid), metrics: () => metrics.text() })
   }
 
   #begin(options: RunOptions, hasConsumer: boolean): Run<Settled> {

@@ -33,7 +33,7 @@ const groupOf: Readonly<Record<keyof typeof tables, FlagGroup>> = {
   userAgent: 'Politeness:', politeness: 'Politeness:', delayMs: 'Politeness:', concurrency: 'Politeness:', hostLimits: 'Politeness:', maxPerAddress: 'Politeness:', retries: 'Politeness:', hostPatienceMs: 'Politeness:',
   timeoutMs: 'Network:', connections: 'Network:', allowAddress: 'Network:', resolve: 'Network:', ca: 'Network:', insecure: 'Network:',
   dir: 'Output:', format: 'Output:', extract: 'Output:', simhash: 'Output:',
-  threads: 'Engine:', durability: 'Engine:',
+  threads: 'Engine:', durability: 'Engine:', listen: 'Engine:',
 }
 
 const repeatableTypes: readonly string[] = ['patterns', 'cidrs', 'resolve', 'hostLimits']

@@ -6,11 +6,13 @@ import { isIP } from 'node:net'
 import { domainToASCII } from 'node:url'
 import { inspect } from 'node:util'
 import { SluiceError } from './errors.ts'
+import { listenText, parseListen, type ListenAddress } from './listen-address.ts'
 import type { RecrawlPolicy } from './recrawl-policy.ts'
 
 export type OptionType =
   | 'string' | 'header' | 'boolean' | 'integer' | 'duration' | 'size' | 'choice' | 'choices'
   | 'patterns' | 'concurrency' | 'cidrs' | 'resolve' | 'tail' | 'recrawl' | 'hostLimits'
+  | 'listen'
 
 interface ValueSpec {
   readonly type: OptionType
@@ -36,6 +38,7 @@ export function metavar(spec: ValueSpec): string {
     case 'tail': return 'wait|park|DURATION'
     case 'recrawl': return 'POLICY'
     case 'hostLimits': return 'PATTERN=LIMITS'
+    case 'listen': return '[HOST:]PORT'
     default: return 'TEXT'
   }
 }
@@ -48,6 +51,7 @@ const expectations: Readonly<Record<OptionType, string>> = {
   cidrs: 'an address range such as 10.0.0.0/8 or fd00::/8', resolve: 'HOST=IP', tail: 'wait, park or a duration',
   hostLimits: 'PATTERN=LIMITS, such as *.example.com=delay:5s,concurrency:1:1:2,weight:3',
   recrawl: 'never, lastmod, fixed:DURATION, adaptive:FLOOR:CEILING with 0 < FLOOR <= CEILING, or a function',
+  listen: 'a port from 0 to 65535, or ADDRESS:PORT with an IP address (IPv6 in brackets) or localhost',
 }
 
 /** What takes back a choice or a bound that is kept with the crawl, for which the command line has no other word. */
@@ -160,6 +164,11 @@ function parseResolve(name: string, spec: ValueSpec, given: unknown): unknown {
   return Object.freeze(map)
 }
 
+function readListen(name: string, spec: ValueSpec, given: unknown): ListenAddress {
+  const text = typeof given === 'object' && given !== null ? listenText(given as ListenAddress) : String(given)
+  return Object.freeze(parseListen(text) ?? refuse(name, spec, given))
+}
+
 /** `never`, `lastmod`, `fixed:7d`, `adaptive:1h:30d`; undefined when it is no policy. */
 export function parseRecrawl(text: string): RecrawlPolicy | undefined {
   const [kind, ...parts] = text.split(':')
@@ -231,6 +240,7 @@ export function parseValue(name: string, spec: ValueSpec, given: unknown): unkno
       if (given === 'wait') return Number.POSITIVE_INFINITY
       return given === 'park' ? 0 : parseNumber(name, spec, given, parseDuration)
     }
+    case 'listen': return readListen(name, spec, given)
     // A policy stays the text that it was given as: that is how it is stored, and shown when it changes.
     case 'recrawl': return typeof given === 'function' || (typeof given === 'string' && parseRecrawl(given)) ? given : refuse(name, spec, given)
     default: return spec.type satisfies never

@@ -4,6 +4,7 @@
  * and the result is frozen. Leaf module.
  */
 import { limits } from './limits.ts'
+import type { ListenAddress } from './listen-address.ts'
 import { parseValue, type OptionType } from './option-values.ts'
 import { SluiceError } from './errors.ts'
 import type { RecrawlFunction } from './recrawl-policy.ts'
@@ -84,6 +85,7 @@ export const crawlOptions = {
   nearDuplicates: option<NearDuplicatePolicy>({ type: 'choice', choices: ['count', 'skip'], default: 'count', flag: '--near-duplicates', stored: true, help: 'pages with nearly the text of one stored before in this process: count them, or skip their links too; skip turns --simhash on' }),
   durability: option<Durability>({ type: 'choice', choices: ['commit', 'interval', 'system'], default: 'commit', flag: '--durability', stored: false, help: 'when what is stored reaches the disk: with each commit; once a second (interval); or when the system likes (system). A killed process loses nothing in any of them; a loss of power loses nothing with commit, and with the others the last second or more, and may leave a store that cannot be opened' }),
   tailMs: option<number>({ type: 'tail', min: 0, default: 600_000, flag: '--tail', stored: false, help: 'when all that is left is waiting: wait for it, park what waits longer than this (park: at once), and end' }),
+  listen: option<ListenAddress | undefined>({ type: 'listen', default: undefined, flag: '--listen', stored: false, help: 'answer /metrics (Prometheus) and /status.json over HTTP at this port, 0 for any that is free; on 127.0.0.1 unless an address is given, IPv6 in brackets; there is no password' }),
   recrawl: option<string | RecrawlFunction>({ type: 'recrawl', default: 'never', flag: '--recrawl', stored: true, help: 'when a URL is fetched again: never, fixed:DURATION, adaptive:FLOOR:CEILING (sooner when it was found changed, later when not) or lastmod (when whoever adds it says that it was modified since)' }),
   allowAddress: option<readonly string[]>({ type: 'cidrs', default: [], flag: '--allow-address', stored: true, help: 'connect to these addresses although they are private or local, as CIDR; repeatable' }),
   resolve: option<Readonly<Record<string, string>>>({ type: 'resolve', default: {}, flag: '--resolve', stored: true, help: 'HOST=IP: use this address for a host; @FILE: lines of a hosts file; repeatable' }),

@@ -28,6 +28,7 @@ test('the defaults are these', () => {
     politeness: 'host', delayMs: 1_000, concurrency: { start: 4, floor: 1, ceiling: 32 }, hostLimits: [], maxPerAddress: Infinity, retries: 2, hostPatienceMs: 300_000, timeoutMs: 30_000,
     maxBodyBytes: 256_000, connections: 128, threads: 0, format: ['jsonl'], extract: undefined, linkElements: ['a', 'area', 'iframe', 'frame', 'link', 'meta'], simhash: false, nearDuplicates: 'count', tailMs: 600_000,
     allowAddress: [], resolve: {}, ca: undefined, insecure: false, dedupe: [], recrawl: 'never',
+    listen: undefined,
   })
   expect(resolveRunLimits({})).toEqual({ maxPages: Infinity, maxTimeMs: Infinity, maxBytes: Infinity })
 })
