@@ -292,7 +292,7 @@ export class Crawler {
     const stats = (): Stats => this.#statsFor(meter)
     const { Prometheus } = await import('./flow/prometheus.ts')
     const metrics = new Prometheus({ stats, survey, meter: loop, places: this.#stages.parts.scheduler.places, workerLoops: () => this.#stages.parts.pool.stats().loops ?? [] })
-    this.#server = await StatusServer.open(listen, { status: () => statusOf(stats(), survey().worst, process.pid), metrics: () => metrics.text() })
+    this.#server = await StatusServer.open(listen, { status: () => statusOf({ ...stats(), worstHosts: survey().worst, pid: process.pid }), metrics: () => metrics.text() })
   }
 
   #begin(options: RunOptions, hasConsumer: boolean): Run<Settled> {

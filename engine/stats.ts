@@ -4,6 +4,7 @@
  */
 import type { Bound, CrawlState, HostPressure, HostStats, Stats, Summary } from './core/api-types.ts'
 import { limits } from './core/limits.ts'
+import type { Counters } from './core/types.ts'
 import type { CrawlLoop } from './crawl-loop.ts'
 import type { CrawlParts } from './crawl-parts.ts'
 import { LoopShares } from './flow/loop-shares.ts'
@@ -60,9 +61,9 @@ export function statsOf({ parts, loop, meter, state, run, elapsedMs, fetches, re
   })
 }
 
-/** The snapshot as `sluice status --json` and /status.json tell it. */
-export function statusOf({ state, pages, failed, pending, ...rest }: Stats, worstHosts: readonly HostPressure[], pid: number): object {
-  return { state, pages, failed, queued: pending, ...rest, worstHosts, pid }
+/** How a crawl stands, as `sluice status --json` and /status.json tell it. */
+export function statusOf({ state, pages, failed, pending, ...rest }: Counters & { readonly state: string; readonly worstHosts?: readonly HostPressure[]; readonly pid?: number }): object {
+  return { state, pages, failed, queued: pending, ...rest }
 }
 
 export function summaryOf(parts: CrawlParts, run: Run<Settled>, parked: number): Summary {

@@ -1,7 +1,7 @@
 /**
  * The engine's answers to what comes in through the control socket of its directory. Runs in the engine's process.
  */
-import type { HostStats, RequeueFilter, RequeueResult, Stats } from '../core/api-types.ts'
+import type { HostPressure, HostStats, RequeueFilter, RequeueResult, Stats } from '../core/api-types.ts'
 import { SluiceError } from '../core/errors.ts'
 import { hostNameOf } from '../core/host-name.ts'
 import { wantedOf } from '../requeue.ts'
@@ -22,6 +22,7 @@ export type ControlAnswer =
       readonly ok: true
       readonly pid: number
       readonly stats?: Stats
+      readonly worstHosts?: readonly HostPressure[]
       readonly host?: HostStats | undefined
       readonly excluded?: readonly string[]
       readonly requeue?: RequeueState
@@ -31,6 +32,7 @@ export type ControlAnswer =
 /** As much of a Crawler as can be controlled from outside. */
 export interface ControlledCrawler {
   stats(): Stats
+  worstHosts(): readonly HostPressure[]
   host(name: string): HostStats | undefined
   exclude(names: readonly string[]): Promise<void>
   requeue(filter: RequeueFilter, onProgress: (soFar: RequeueResult) => void): Promise<RequeueResult>
@@ -49,7 +51,7 @@ export async function handleControl(crawler: ControlledCrawler, request: unknown
 
 async function answer(crawler: ControlledCrawler, request: Partial<ControlRequest> | null): Promise<object> {
   switch (request?.cmd) {
-    case 'status': return { stats: crawler.stats() }
+    case 'status': return { stats: crawler.stats(), worstHosts: crawler.worstHosts() }
     case 'host': return { host: crawler.host(hostNameOf((request as { name?: unknown }).name)) }
     case 'exclude': return { excluded: await excludeAll(crawler, (request as { hosts?: unknown }).hosts) }
     case 'requeue': return { requeue: await requeue(crawler, (request as { filter?: RequeueFilter }).filter) }

@@ -90,7 +90,8 @@ async function live(start: StartMessage): Promise<void> {
   const { isContinued, changedOptions } = crawler
   const counters = crawler.stats()
   log.debug({ dir: crawler.options.dir, isContinued, pid: process.pid }, 'opened')
-  await tell({ type: 'opened', isContinued, changedOptions, counters })
+  const listen = crawler.metricsUrl?.replaceAll(/^http:\/\/|\/metrics$/g, '')
+  await tell({ type: 'opened', isContinued, changedOptions, counters, ...(listen !== undefined && { listen }) })
   const stats = (): ToParent => ({ type: 'stats', stats: crawler.stats(), failures: failures() })
   snapshot = stats
   const timer = setInterval(() => void tell(stats()), start.statsEveryMs)

@@ -48,6 +48,8 @@ export interface OpenedMessage {
   readonly isContinued: boolean
   /** One text for each option that differs from the stored one, such as `delayMs: 1000 -> 0`. */
   readonly changedOptions: readonly string[]
+  /** Where it answers, as --listen takes it, with the port that was taken; absent when it was not asked to. */
+  readonly listen?: string
   readonly counters: Counters
 }
 

@@ -53,9 +53,10 @@ export class Reporter {
     return Math.round(this.#clock.nowMs() - this.#startedAtMs)
   }
 
-  opened({ isContinued, changedOptions, counters }: OpenedMessage): void {
+  opened({ isContinued, changedOptions, counters, listen }: OpenedMessage): void {
     this.#rate.add(this.elapsedMs, counters.pages)
-    if (this.#mode === 'json') return this.#json({ event: 'opened', continued: isContinued, pages: counters.pages, queued: counters.pending, changedOptions })
+    if (this.#mode === 'json') return this.#json({ event: 'opened', continued: isContinued, pages: counters.pages, queued: counters.pending, changedOptions, ...(listen !== undefined && { listen }) })
+    if (listen !== undefined) this.#say(`metrics at http://${listen}/metrics`)
     if (!isContinued) return
     this.#say(`continuing ${this.#dir}: ${count(counters.pages)} pages done, ${count(counters.pending)} queued`)
     for (const change of changedOptions) this.#say(`changed option: ${change}`)

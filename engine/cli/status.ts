@@ -1,16 +1,18 @@
 /**
  * `sluice status`: the state of a crawl, running or stopped, or of one of its hosts.
  */
-import type { HostStats, Stats, StoreStats } from '../core/api-types.ts'
+import type { HostPressure, HostStats, Stats, StoreStats } from '../core/api-types.ts'
 import { systemClock } from '../core/clock.ts'
 import type { Counters } from '../core/types.ts'
 import type { HostRecord, Store } from '../../storage/store.ts'
 import { parkedStats, restsOf } from '../schedule/host-memory.ts'
+import { statusOf } from '../stats.ts'
 import { writeOut } from './batch.ts'
 import { hostNameOf } from '../core/host-name.ts'
 import { count, percent, plural, shellPath, shortDuration, shortSize } from './human.ts'
 import { askRunning, checkCrawl, neverMet, readStore } from './owner.ts'
 import { blockedOn } from './progress.ts'
+import { boundLines, hostPressureLines, stageLines, timeLine } from './status-tables.ts'
 
 export interface StatusCommand {
   readonly dir: string
@@ -28,9 +30,12 @@ export async function runStatus({ dir, json, host }: StatusCommand): Promise<num
 
 async function crawlText(dir: string, isJson: boolean): Promise<string> {
   const answer = await askRunning(dir, { cmd: 'status' })
-  if (answer?.stats !== undefined) return isJson ? jsonOf({ ...answer.stats, pid: answer.pid }) : runningText(dir, answer.stats, answer.pid)
+  if (answer?.stats !== undefined) {
+    const { pid, stats, worstHosts = [] } = answer
+    return isJson ? JSON.stringify(statusOf({ ...stats, worstHosts, pid })) : runningText(dir, { stats, worstHosts, pid })
+  }
   const facts = await readStore(dir, storedFacts)
-  return isJson ? jsonOf({ state: 'stopped', ...facts }) : stoppedText(dir, facts)
+  return isJson ? JSON.stringify(statusOf({ state: 'stopped', ...facts })) : stoppedText(dir, facts)
 }
 
 /** What the store of a crawl tells that is not running. */
@@ -45,18 +50,21 @@ function storedFacts(store: Store): StoredFacts {
   return { ...store.counters(), store: { bytesUsed, fileBytes }, ...(nextDueAtMs !== undefined && { nextDueAtMs }) }
 }
 
-function jsonOf(facts: Counters & { readonly state: string; readonly pid?: number }): string {
-  const { state, pages, failed, pending, ...rest } = facts
-  return JSON.stringify({ state, pages, failed, queued: pending, ...rest })
+interface Running {
+  readonly stats: Stats
+  readonly worstHosts: readonly HostPressure[]
+  readonly pid: number
 }
 
-function runningText(dir: string, stats: Stats, pid: number): string {
+function runningText(dir: string, { stats, worstHosts, pid }: Running): string {
+  const { pressure } = stats
   return [
-    `${dir}: ${stats.state}, process ${pid}, for ${shortDuration(stats.elapsedMs)}, blocked on ${blockedOn(stats)}`,
+    `${dir}: ${stats.state}, process ${pid}, for ${shortDuration(stats.elapsedMs)}, blocked on ${blockedOn(stats)} for ${shortDuration(pressure.blockedForMs)}`,
     ...sumsOf(stats),
     `now: ${plural(stats.hosts, 'host')} with work, ${count(stats.inFlight)} in flight, ${count(stats.leased)} taken from the queue, memory ${shortSize(stats.residentBytes)}`,
     storeText(stats), knownText(stats),
-    `full: ${stats.bounds.map(({ name, used, max }) => `${name} ${count(used)}/${count(max)}`).join(', ')}`,
+    timeLine(pressure), `busy: main loop ${percent(stats.loopUtilization)}, parse workers ${pressure.workerUtilizations.map(percent).join(' ') || 'none'}`,
+    ...hostPressureLines(worstHosts), '', ...stageLines(pressure.stages), '', ...boundLines(stats.bounds),
   ].join('\n')
 }
 

@@ -62,6 +62,8 @@ export class Supervisor {
   #ending: Ending | undefined
   #isOpened = false
   #isSeeded = false
+  /** Where the first engine answered: the next ones do so there too, whatever port was free. */
+  #listen: string | undefined
   #baseline: { readonly pages: number; readonly wireBytes: number } | undefined
   #stops = 0
   #stopAtMs = Number.NEGATIVE_INFINITY
@@ -126,6 +128,7 @@ export class Supervisor {
     this.#engine = engine
     engine.send({
       ...(this.#isSeeded ? withoutSeeds : first),
+      ...(this.#listen !== undefined && { crawl: { ...first.crawl, listen: this.#listen } }),
       ...(this.#baseline !== undefined && { baseline: this.#baselineAt(this.#options.clock.nowMs() - startedAtMs) }),
     })
     const death = await engine.exited
@@ -143,6 +146,7 @@ export class Supervisor {
     const message = 'failures' in given ? { ...given, failures: this.#failures = sumOf(this.#failuresBefore, given.failures) } : given
     if (message.type === 'opened') {
       this.#isOpened = true
+      this.#listen = message.listen
       this.#lookForProgress(message.counters)
       this.#baseline ??= { pages: message.counters.pages, wireBytes: message.counters.wireBytes }
     } else if (message.type === 'seeded') {

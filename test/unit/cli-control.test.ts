@@ -10,6 +10,7 @@ const host: HostStats = { name: 'a.test', pending: 3, excluded: false, inFlight:
 function fakeCrawler(calls: string[]): ControlledCrawler {
   return {
     stats: () => statsWith({ pages: 7 }),
+    worstHosts: () => [],
     host: (name) => (name === 'a.test' ? host : undefined),
     exclude: async (names) => {
       calls.push(`exclude ${names.join(' ')}`)

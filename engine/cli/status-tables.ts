@@ -1,0 +1,50 @@
+/** What `sluice status` shows of a running crawl's pressure: tables of its stages and bounds, and its worst hosts. Pure functions. */
+import type { Bound, HostPressure, Pressure, StageName, StagePressure } from '../core/api-types.ts'
+import { count, percent, shortDuration } from './human.ts'
+import { blockedOnText } from './progress.ts'
+
+/** The worst hosts that are shown; --json has them all. */
+const hostLinesMax = 5
+
+/** A host is named among the worst when its health is below this: the others are well. */
+const wellFrom = 0.95
+
+const stageText: Readonly<Record<StageName, string>> = {
+  claimed: 'claimed', fetch: 'fetch', received: 'received', slots: 'in slots', done: 'parsed', window: 'consumer', commit: 'commit',
+}
+
+/** Columns as wide as their widest cell; the first to the left, the others to the right. */
+function table(rows: readonly (readonly string[])[]): readonly string[] {
+  const widths = rows[0]!.map((_, column) => Math.max(...rows.map((row) => row[column]!.length)))
+  return rows.map((row) => row.map((cell, column) => (column === 0 ? cell.padEnd(widths[0]!) : cell.padStart(widths[column]!))).join('  ').trimEnd())
+}
+
+export function stageLines(stages: readonly StagePressure[]): readonly string[] {
+  if (stages.length === 0) return []
+  const rows = stages.map(({ name, depth, oldestMs, blocked, blockedMs }) => [
+    stageText[name], count(depth), depth === 0 ? '' : shortDuration(oldestMs), blocked === 0 ? '' : count(blocked), blocked === 0 ? '' : shortDuration(blockedMs),
+  ])
+  return table([['stage', 'URLs', 'oldest', 'blocked', 'for'], ...rows])
+}
+
+export function boundLines(bounds: readonly Bound[]): readonly string[] {
+  if (bounds.length === 0) return []
+  const rows = bounds.map(({ name, used, max }) => [name, count(used), count(max), max > 0 && Number.isFinite(max) ? percent(used / max) : ''])
+  return table([['bound', 'used', 'of', 'full'], ...rows])
+}
+
+/** `time: politeness 62%, nothing 30%`: the largest share first. */
+export function timeLine({ blockedMs }: Pressure): string {
+  const entries = Object.entries(blockedMs) as [keyof typeof blockedOnText, number][]
+  const sumMs = entries.reduce((sum, [, ms]) => sum + ms, 0)
+  const shares = entries.filter(([, ms]) => ms > 0).toSorted(([, a], [, b]) => b - a).map(([on, ms]) => `${blockedOnText[on]} ${percent(ms / sumMs)}`)
+  return `time blocked on: ${shares.length === 0 ? 'nothing' : shares.join(', ')}`
+}
+
+export function hostPressureLines(worst: readonly HostPressure[]): readonly string[] {
+  const ill = worst.filter(({ health }) => health < wellFrom)
+  return ill.slice(0, hostLinesMax).map(({ name, health, limit, inFlight, waitMs, failureCode }) => {
+    const facts = [`${count(inFlight)} in flight of ${count(limit)}`, ...(waitMs > 0 ? [`rests ${shortDuration(waitMs)}`] : []), ...(failureCode === undefined ? [] : [failureCode])]
+    return `host ${name}: health ${health}, ${facts.join(', ')}`
+  })
+}
