@@ -8,7 +8,7 @@
  * page may read the answers, since no CORS header lets it.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import { isIP, type AddressInfo } from 'node:net'
+import { BlockList, isIP, type AddressInfo } from 'node:net'
 import { SluiceError, sluiceErrorOf } from './core/errors.ts'
 import { listenText, type ListenAddress } from './core/listen-address.ts'
 import { limits } from './core/limits.ts'
@@ -56,8 +56,14 @@ function listenError(error: NodeJS.ErrnoException, address: ListenAddress): Slui
   return new SluiceError('bad_option', `--listen: expected an address and a port of this machine that may be used, given ${place}: ${error.code}`, { cause: error })
 }
 
+const loopback = new BlockList()
+loopback.addSubnet('127.0.0.0', 8, 'ipv4')
+loopback.addAddress('::1', 'ipv6')
+
+/** In any way to write it, also as IPv4 inside IPv6. */
 function isLoopback(address: string): boolean {
-  return address === '::1' || (isIP(address) === 4 && address.startsWith('127.'))
+  const family = isIP(address)
+  return family !== 0 && loopback.check(address, family === 6 ? 'ipv6' : 'ipv4')
 }
 
 /** The Host header names this machine by a loopback address. */

@@ -78,8 +78,9 @@ const WORKER_FLAGS = ['--no-experimental-require-module']
 /** One robots.txt for each host that is being opened, see the option `connections`. */
 const ROBOTS_QUEUED_MAX = 10_000
 
-function ageMs(atMs: number | undefined, nowMs: number): number {
-  return atMs === undefined ? 0 : Math.max(0, nowMs - atMs)
+/** 0 for what is not there: its moment is infinite. */
+function ageMs(atMs: number, nowMs: number): number {
+  return Math.max(0, nowMs - atMs)
 }
 
 export class ParsePool {
@@ -226,10 +227,10 @@ export class ParsePool {
   }
 
   stats(): ParsePoolStats {
-    const { oldestFilledAtMs, oldestUnreadAtMs, oldestDoneAtMs } = this.#slots
+    const { oldestFilledAtMs, oldestUnreadAtMs, oldestDoneAtMs, ...counts } = this.#slots.look()
     const nowMs = this.#options.clock.nowMs()
     return {
-      slots: this.#arena.slots, ...this.#slots.ring.counts(), turns: this.#turns.count, workersLost: this.#workersLost,
+      slots: this.#arena.slots, ...counts, turns: this.#turns.count, workersLost: this.#workersLost,
       oldestFilledMs: ageMs(oldestFilledAtMs, nowMs), oldestUnreadMs: ageMs(oldestUnreadAtMs, nowMs), oldestDoneMs: ageMs(oldestDoneAtMs, performance.timeOrigin + performance.now()),
       utilization: this.#registry.utilization(), loops: this.#registry.loops(),
     }

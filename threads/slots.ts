@@ -7,7 +7,7 @@ import { limits } from '../engine/core/limits.ts'
 import type { FetchedPage, ParsedResult } from '../engine/core/types.ts'
 import type { Arena } from './arena.ts'
 import { decodeFrame } from './frame.ts'
-import { PageRing, slotState, type Outstanding } from './ring.ts'
+import { PageRing, slotState, type Outstanding, type RingCounts } from './ring.ts'
 
 /** Why a page has no result, though its server answered. */
 export type ParseFailure = 'parse_timeout' | 'parse_out_of_memory' | 'parse_crashed'
@@ -25,6 +25,15 @@ interface Entry {
   code?: ParseFailure
   /** The result, when it came with the end of its turn. */
   frame?: Uint8Array
+}
+
+/** Moments are infinite where there is no such page. */
+export interface SlotsLook extends RingCounts {
+  /** When the page came that waits longest for a worker, and the one that has no result for longest, in a worker's hands or not. */
+  readonly oldestFilledAtMs: number
+  readonly oldestUnreadAtMs: number
+  /** When the page was done that waits longest to be collected: since 1970, as the threads of the process count it. */
+  readonly oldestDoneAtMs: number
 }
 
 export class Slots {
@@ -117,22 +126,23 @@ export class Slots {
     return Math.max(this.#warcEnds.get(file) ?? 0, ...ends)
   }
 
-  /** When the page was filled that waits longest for a worker. */
-  get oldestFilledAtMs(): number | undefined {
-    const oldest = this.#oldestFilled()
-    return oldest === undefined ? undefined : this.#entries[oldest.slot]!.filledAtMs
-  }
-
-  /** When the page was filled that has no result for longest, in a worker's hands or not. */
-  get oldestUnreadAtMs(): number | undefined {
-    const atMs = this.ring.scan().filter(({ state }) => state === slotState.filled || state === slotState.taken).map(({ slot }) => this.#entries[slot]!.filledAtMs)
-    return atMs.length === 0 ? undefined : Math.min(...atMs)
-  }
-
-  /** When the page was done that waits longest to be collected, milliseconds since 1970 as the threads of the process count them. */
-  get oldestDoneAtMs(): number | undefined {
-    const atMs = this.ring.scan(slotState.done).filter(({ slot }) => this.#entries[slot]!.code === undefined).map(({ slot }) => this.#arena.times(slot).doneAtMs)
-    return atMs.length === 0 ? undefined : Math.min(...atMs)
+  /** What lies in slots, all from one look at their words, which workers change meanwhile. */
+  look(): SlotsLook {
+    const counts = { filled: 0, taken: 0, done: 0 }
+    let [oldestFilledAtMs, oldestUnreadAtMs, oldestDoneAtMs] = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY]
+    for (const { slot, state } of this.ring.scan()) {
+      const { filledAtMs, code } = this.#entries[slot]!
+      if (state === slotState.done) {
+        counts.done += 1
+        // A page that was given up has no worker's word for it.
+        if (code === undefined) oldestDoneAtMs = Math.min(oldestDoneAtMs, this.#arena.times(slot).doneAtMs)
+        continue
+      }
+      counts[state === slotState.filled ? 'filled' : 'taken'] += 1
+      oldestUnreadAtMs = Math.min(oldestUnreadAtMs, filledAtMs)
+      if (state === slotState.filled) oldestFilledAtMs = Math.min(oldestFilledAtMs, filledAtMs)
+    }
+    return { free: this.ring.free, ...counts, oldestFilledAtMs, oldestUnreadAtMs, oldestDoneAtMs }
   }
 
   #oldestFilled(): Outstanding | undefined {

@@ -35,8 +35,8 @@ class FakeEngine implements EngineProcess {
     this.#onMessage(message)
   }
 
-  opened(pages = 0): void {
-    this.say({ type: 'opened', isContinued: pages > 0, changedOptions: [], counters: countersWith({ pages, wireBytes: pages * 10 }) })
+  opened(pages = 0, listen?: string): void {
+    this.say({ type: 'opened', isContinued: pages > 0, changedOptions: [], counters: countersWith({ pages, wireBytes: pages * 10 }), ...(listen !== undefined && { listen }) })
   }
 
   seeded(): void {
@@ -108,6 +108,16 @@ describe('the supervisor', () => {
     engine().opened()
     engine().die({ code: 134, signal: null })
     expect(await ending).toMatchObject({ kind: 'failed', code: 'engine_died', message: expect.stringMatching(/died 5 times within 10 minutes and stored nothing between \(at last it ended with exit code 134\)/) })
+  })
+
+  it('has an engine that is started again answer where the first one did, whatever port that was', async () => {
+    const { clock, engine } = rig()
+    engine().opened(0, '127.0.0.1:40123')
+    expect(engine().received).toMatchObject([{ crawl: {} }])
+    engine().die(aborted)
+    await turn()
+    await clock.play(1_000)
+    expect(engine().received).toMatchObject([{ type: 'start', crawl: { listen: '127.0.0.1:40123' } }])
   })
 
   it('goes on as long as something is stored between deaths, with pauses that begin anew, and gives up when nothing is', async () => {
