@@ -32,7 +32,8 @@
  *     frontier -> scheduler -> robots -> fetcher -> page ring -> worker -> done slots -> window -> commit -> frontier
  *
  * Every arrow but the last is bounded. A slow stage leaves its entrance full, the one before it stops, and in the end
- * nothing is claimed; `stats().blockedOn` says which bound it is. `crawl-loop.ts` is the one file that sees all stages;
+ * nothing is claimed; `stats().blockedOn` says which bound it is, and `pressure` (`flow/places`, `flow/blocked`) what each
+ * stage holds, since when, and how often the crawl waited for it; `listen` tells it over HTTP. `crawl-loop.ts` is the one file that sees all stages;
  * `open-stages.ts` wires them; `core/` is what everybody may know: records, errors, limits, options, clock, keys.
  */
 export { Crawler } from './crawler.ts'

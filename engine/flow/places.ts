@@ -7,6 +7,8 @@
  *
  * Invariants: the first of a line has been there longest, so depth and oldest age cost nothing to keep and nothing to
  * read; a move is a few links, however long the lines are. As many entries as leased URLs, which are bounded. Main thread.
+ *
+ * Measured: a page's whole way, with all that pressure.ts observes of it, takes 0.6 to 0.8 microseconds (bench/metrics.ts).
  */
 import type { Clock } from '../core/clock.ts'
 import { Histogram } from './histogram.ts'
