@@ -13,7 +13,7 @@
  */
 import type { CommitBatch, CommitResult } from '../storage/store.ts'
 import type { BlockedOn } from './core/api-types.ts'
-import { invariant, SluiceError } from './core/errors.ts'
+import { invariant, isWall, SluiceError, type WallCode } from './core/errors.ts'
 import { limits } from './core/limits.ts'
 import { stateOfOutcome, type QueuedUrl } from './core/types.ts'
 import type { CrawlParts } from './crawl-parts.ts'
@@ -23,6 +23,7 @@ import { FetchStage } from './fetch-stage.ts'
 import { PressureMeter } from './flow/pressure.ts'
 import { ParseStage, type Settled } from './parse-stage.ts'
 import type { Run } from './run.ts'
+import { confirmPage } from './schedule/rulings.ts'
 
 export class CrawlLoop {
   readonly #parts: CrawlParts
@@ -64,6 +65,11 @@ export class CrawlLoop {
   /** Bodies that wait for a slot. */
   get receivedCount(): number {
     return this.#fetches.received.length
+  }
+
+  /** Challenge and block pages so far. */
+  get walls(): Readonly<Record<WallCode, number>> {
+    return this.#fetches.walls
   }
 
   /** Links that workers dropped because they are known. */
@@ -221,6 +227,7 @@ export class CrawlLoop {
     while (!commits.isFull && run.window?.isFull !== true) {
       const settled = this.#parses.collect(needsRecord)
       if (settled === undefined) return
+      if (this.#isWall(run, settled)) continue
       if (run.window === undefined) {
         this.store(run, settled)
         continue
@@ -228,6 +235,13 @@ export class CrawlLoop {
       scheduler.places.move(settled.ended.url.sequence, 'window')
       run.window.push(settled)
     }
+  }
+
+  /** The worker found a wall in the place of the page, and its URL goes back to the queue. */
+  #isWall(run: Run<Settled>, { ended: { url, code }, startedAtMs }: Settled): boolean {
+    if (isWall(code)) return this.#fetches.reconsider(run, url, code, startedAtMs)
+    confirmPage(this.#parts.scheduler.host(url.host))
+    return false
   }
 
   /** The consumer will ask for no more pages, or none can be stored: what lies in slots comes again. */

@@ -5,7 +5,7 @@
  * Invariant: a lease ends in exactly one of: a body in `received`, a stored outcome, a stored deferral, given back to
  * its host. Nothing here waits for a later stage: room was asked for before `begin` was called.
  */
-import { failureOfStatus } from './core/errors.ts'
+import { failureOfStatus, isWall, type WallCode } from './core/errors.ts'
 import { noLinks, stateOfOutcome, type FetchedPage, type QueuedUrl } from './core/types.ts'
 import type { CrawlParts } from './crawl-parts.ts'
 import { publishFetch } from './events.ts'
@@ -18,6 +18,7 @@ import { endRecord, recordLine, type EndFacts } from './record-line.ts'
 import type { Run } from './run.ts'
 import { readySinceMs, type Candidate, type Host, type Lease } from './schedule/host.ts'
 import type { Ruling } from './schedule/rulings.ts'
+import { priceOf, wallInHead } from './web/challenge.ts'
 
 type Answered = Extract<FetchResult, { ok: true }>
 type Failed = Extract<FetchResult, { ok: false }>
@@ -27,6 +28,8 @@ type AnyRun = Pick<Run<unknown>, 'aborter' | 'giveBack' | 'reserve' | 'wireBytes
 /** A complete body in the fetcher's memory that waits for a slot; its bytes stay reserved until `release`. */
 export interface Received {
   readonly url: QueuedUrl
+  /** Monotonic. */
+  readonly startedAtMs: number
   readonly page: FetchedPage
   readonly release: () => void
 }
@@ -56,6 +59,8 @@ export class FetchStage {
   #askingRobots = 0
   /** Oldest first; the parse stage takes from its head. */
   readonly received: Received[] = []
+  /** Challenge and block pages so far. */
+  readonly walls: Record<WallCode, number> = { challenged: 0, blocked: 0 }
 
   constructor({ parts, meter, onProgress, onBroken }: FetchStageOptions) {
     this.#parts = parts
@@ -150,19 +155,27 @@ export class FetchStage {
 
   #answered(run: AnyRun, lease: Lease, answer: Answered, isConditional: boolean): void {
     const { scheduler, clock, options } = this.#parts
-    const code = failureOfStatus(answer.status)
+    const code = wallInHead(answer.status, answer.headers) ?? failureOfStatus(answer.status)
     const waitMs = retryAfterMs(headerOf(answer.headers, 'retry-after'), clock.wallMs())
-    const ruling = scheduler.release(lease, code === undefined ? { ok: true } : { ok: false, code, retryAfterMs: waitMs })
+    const price = code === 'http_402' ? priceOf(answer.headers) : undefined
+    const ruling = scheduler.release(lease, code === undefined ? { ok: true } : { ok: false, code, retryAfterMs: waitMs, ...(price !== undefined && { price }) })
+    if (isWall(code)) this.walls[code] += 1
     if (isLater(ruling)) {
       answer.release()
-      this.#tryLater(run, lease, ruling)
+      this.#tryLater(run, lease.url, ruling)
+      return
+    }
+    if (isWall(code)) {
+      answer.release()
+      run.giveBack()
+      this.#endUnfetched(lease.url, { outcome: 'failed', code, attempts: lease.url.attempts + 1, status: answer.status, ip: answer.ip, timings: answer.timings })
       return
     }
     run.wireBytes += answer.bodyBytes
     const meta = pageMetaOf(lease.url, answer, lease.url.depth < options.maxDepth, isConditional)
     scheduler.places.move(lease.url.sequence, 'received')
     this.received.push({
-      url: lease.url, release: answer.release,
+      url: lease.url, startedAtMs: lease.startedAtMs, release: answer.release,
       page: { meta, headerBlock: answer.headerBlock, body: answer.body, bodyBytes: answer.bodyBytes },
     })
   }
@@ -177,7 +190,7 @@ export class FetchStage {
     }
     const ruling = scheduler.release(lease, { ok: false, code: failed.code })
     if (isLater(ruling)) {
-      this.#tryLater(run, lease, ruling)
+      this.#tryLater(run, lease.url, ruling)
       return
     }
     run.giveBack()
@@ -187,11 +200,19 @@ export class FetchStage {
     })
   }
 
-  #tryLater(run: AnyRun, lease: Lease, ruling: Later): void {
+  /** A page that was taken for an answer turned out to be a wall. Answers whether its URL goes back to the queue; else it ends as it is. */
+  reconsider(run: AnyRun, url: QueuedUrl, code: WallCode, startedAtMs: number): boolean {
+    this.walls[code] += 1
+    const ruling = this.#parts.scheduler.reconsider(url, code, startedAtMs)
+    if (isLater(ruling)) this.#tryLater(run, url, ruling)
+    return isLater(ruling)
+  }
+
+  #tryLater(run: AnyRun, url: QueuedUrl, ruling: Later): void {
     const { commits, scheduler } = this.#parts
     run.giveBack()
-    scheduler.places.move(lease.url.sequence, ruling.kind === 'retry' ? 'commit' : 'claimed')
-    if (ruling.kind === 'retry') commits.defer({ url: lease.url, attempts: lease.url.attempts + 1, notBeforeMs: scheduler.rowsMs() + ruling.waitMs, retry: true })
+    scheduler.places.move(url.sequence, ruling.kind === 'retry' ? 'commit' : 'claimed')
+    if (ruling.kind === 'retry') commits.defer({ url, attempts: url.attempts + 1, notBeforeMs: scheduler.rowsMs() + ruling.waitMs, retry: true })
   }
 
   #endUnfetched(url: QueuedUrl, facts: Omit<EndFacts, 'atMs' | 'attempts'> & { attempts?: number }): void {

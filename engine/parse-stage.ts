@@ -17,6 +17,7 @@ import { recordLine, recordOfLine, unreadRecord } from './record-line.ts'
 /** What is remembered of a page while it lies in a slot. */
 interface Parsing {
   readonly url: QueuedUrl
+  readonly startedAtMs: number
   readonly meta: PageMeta
   readonly wireBytes: number
 }
@@ -24,6 +25,8 @@ interface Parsing {
 /** A page with its outcome, on its way to the consumer and to the commit. */
 export interface Settled {
   readonly ended: EndedUrl
+  /** When its fetch was started (monotonic). */
+  readonly startedAtMs: number
   readonly warc: WarcPlace | undefined
   readonly record: PageRecord | undefined
   /** Of a page with enough text, when it was asked for. */
@@ -64,7 +67,7 @@ export class ParseStage {
       received.shift()
       next.release()
       this.#parts.scheduler.places.move(next.url.sequence, 'slots')
-      this.#parsing.set(ticket, { url: next.url, meta: next.page.meta, wireBytes: next.page.bodyBytes })
+      this.#parsing.set(ticket, { url: next.url, startedAtMs: next.startedAtMs, meta: next.page.meta, wireBytes: next.page.bodyBytes })
     }
   }
 
@@ -114,7 +117,7 @@ export class ParseStage {
 }
 
 function settle(parsing: Parsing, result: ParsedResult, needsRecord: boolean): Settled {
-  const { meta, url, wireBytes } = parsing
+  const { meta, startedAtMs, url, wireBytes } = parsing
   const { outcome, code, links, refused, line, warc, bodyBytes, contentHash, simhash } = result
   const ended: EndedUrl = {
     url, outcome, links, refused, line, wireBytes, bodyBytes, atMs: meta.fetchedAtMs,
@@ -122,7 +125,7 @@ function settle(parsing: Parsing, result: ParsedResult, needsRecord: boolean): S
     ...(isSame(contentHash, url.previous?.contentHash) && outcome === 'ok' && { isUnchanged: true }),
     page: pageAnswerOf(url, meta, result),
   }
-  return { ended, warc, record: needsRecord ? recordOfLine(line) : undefined, followsLinks: meta.followLinks, ...(simhash && { simhash }) }
+  return { ended, startedAtMs, warc, record: needsRecord ? recordOfLine(line) : undefined, followsLinks: meta.followLinks, ...(simhash && { simhash }) }
 }
 
 function isSame(hash: Uint8Array | undefined, other: Uint8Array | undefined): boolean {
@@ -134,5 +137,5 @@ function settleUnread(parsing: Parsing, code: FailureCode): Settled {
   const ended: EndedUrl = {
     url: parsing.url, outcome: 'failed', code, atMs: parsing.meta.fetchedAtMs, page: pageAnswerOf(parsing.url, parsing.meta, { outcome: 'failed' }), links: noLinks, line: recordLine(record), wireBytes: parsing.wireBytes, bodyBytes: 0,
   }
-  return { ended, warc: undefined, record, followsLinks: parsing.meta.followLinks }
+  return { ended, startedAtMs: parsing.startedAtMs, warc: undefined, record, followsLinks: parsing.meta.followLinks }
 }

@@ -54,7 +54,7 @@ export function statsOf({ parts, loop, meter, state, run, elapsedMs, fetches, re
   ]
   return Object.freeze({
     ...counters, state, blockedOn: loop.blockedOn, leased: scheduler.leasedCount, inFlight: loop.inFlight, hosts: scheduler.hostsCount,
-    retryShare: fetches === 0 ? 0 : Math.min(1, retries / fetches), fetches, commitLagMs: Math.round(commits.lagMs),
+    retryShare: fetches === 0 ? 0 : Math.min(1, retries / fetches), fetches, ...loop.walls, commitLagMs: Math.round(commits.lagMs),
     loopUtilization: meter.read(), workersLost: slots.workersLost, linksDroppedKnown: loop.linksKnown,
     store: store.stats(), ...(nextDueAtMs !== undefined && { nextDueAtMs }), durability: options.durability, bounds,
     pressure: pressureOf({ parts, meter: loop.meter }, meter.workers.read(slots.loops ?? [])), residentBytes: process.memoryUsage.rss(), elapsedMs,

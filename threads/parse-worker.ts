@@ -4,13 +4,14 @@
  * changes. Invariant: a page that cannot be read costs itself a failure code and never the worker; only a sink that
  * cannot write throws (`disk_failed`, `disk_full`), since that is no fault of the page.
  */
-import type { FailureCode } from '../engine/core/errors.ts'
+import { isWall, type FailureCode } from '../engine/core/errors.ts'
 import { limits } from '../engine/core/limits.ts'
 import { isNotModified, noLinks, type LinkElement, type LinkList, type PageMeta, type PageSink, type ParsedResult } from '../engine/core/types.ts'
 import { fetchUrl, makeBase, refusalOf } from '../engine/core/fetch-url.ts'
 import { contentHashOf } from '../engine/core/url-key.ts'
 import type { SlotPage } from './arena.ts'
 import { LazyPage, type Extractor } from './extractor.ts'
+import { wallInBody } from './html/challenge.ts'
 import { settle, sniff } from './html/charset.ts'
 import type { HtmlFacts } from './html/html-facts.ts'
 import { baseOf, noRefusals, originOf, type LinkCollector, type Refusals } from './html/links.ts'
@@ -150,6 +151,8 @@ async function read(page: SlotPage, tools: ParseTools): Promise<Reading> {
   const isOk = meta.status >= 200 && meta.status < 300
   const inflated = await tools.inflater.inflate(page.body, meta.contentEncoding, meta.truncated)
   tools.stages?.mark('inflate')
+  const wall = inflated.ok ? wallInBody(meta.status, inflated.bytes) : undefined
+  if (inflated.ok && wall !== undefined) return failed(wall, { truncated: inflated.truncated, bytes: inflated.bytes.byteLength })
   if (inflated.ok && isOk) return readOk(page, inflated.bytes, inflated.truncated, tools)
   if (isOk) return failed('bad_content_encoding', { truncated: meta.truncated })
   // The server said no, and that is known whatever its body holds.
@@ -168,7 +171,8 @@ export async function parsePage(page: SlotPage, tools: ParseTools): Promise<Pars
     reading = failed('parse_failed', { truncated: page.meta.truncated })
   }
   const { outcome, code, links, linksKnown = 0, refused, facts } = reading
-  const warc = tools.sink?.append({ meta: page.meta, headerBlock: page.headerBlock, body: page.body })
+  // What stands in the place of the page is not archived as the page.
+  const warc = isWall(code) ? undefined : tools.sink?.append({ meta: page.meta, headerBlock: page.headerBlock, body: page.body })
   const result = { outcome, ...(code !== undefined && { code }) }
   const line = recordLine({ meta: page.meta, result, facts, wireBytes: page.body.byteLength, parseMs: tools.nowMs() - startMs, warc })
   tools.stages?.mark('record')

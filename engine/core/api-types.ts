@@ -141,6 +141,9 @@ export interface Stats extends Counters {
   /** Tries after the first as a share of all fetches of this process, 0 to 1. */
   readonly retryShare: number
   readonly fetches: number
+  /** Answers to this process that were a challenge or a block page in the place of the page. */
+  readonly challenged: number
+  readonly blocked: number
   /** Age of the oldest outcome that is not stored, milliseconds. */
   readonly commitLagMs: number
   /** Share of the time since the last call of `stats()` in which the main loop was busy, 0 to 1. */

@@ -117,8 +117,8 @@ export const failureTable = {
   http_502: { retry: 'url', limiter: 'throttle', meaning: 'status 502, a gateway got no good answer' },
   http_503: { retry: 'both', limiter: 'throttle', hostTriesMax: 8, meaning: 'status 503, the service is not available' },
   http_504: { retry: 'url', limiter: 'throttle', meaning: 'status 504, a gateway got no answer in time' },
-  challenged: { retry: 'host', limiter: 'throttle', hostTriesMax: 6, meaning: 'a page that asks whoever comes to prove that it is no robot, in place of the page' },
-  blocked: { retry: 'host', limiter: 'throttle', hostTriesMax: 3, meaning: 'a page of a firewall that says that we are blocked, in place of the page' },
+  challenged: { retry: 'both', limiter: 'throttle', hostTriesMax: 6, meaning: 'a page that asks whoever comes to prove that it is no robot, in place of the page' },
+  blocked: { retry: 'both', limiter: 'throttle', hostTriesMax: 3, meaning: 'a page of a firewall that says that we are blocked, in place of the page' },
   gateway_throttled: { retry: 'gateway', limiter: 'throttle', meaning: 'status 429 of a gateway: too many requests at once through it' },
   gateway_quota: { retry: 'gateway', limiter: 'none', meaning: 'the quota or the credits of a gateway are spent' },
   gateway_failed: { retry: 'gateway', limiter: 'throttle', meaning: 'the gateway could not be reached, or did not do its work' },
@@ -141,6 +141,13 @@ export type FailureCode = keyof typeof failureTable
 /** The rule of a code. */
 export function failureRule(code: FailureCode): FailureRule {
   return failureTable[code]
+}
+
+/** A page in the place of the page: of a service against robots, or of a firewall. */
+export type WallCode = 'challenged' | 'blocked'
+
+export function isWall(code: string | undefined): code is WallCode {
+  return code === 'challenged' || code === 'blocked'
 }
 
 /** The code of a response status that is worth another try, or undefined when the answer is final. */

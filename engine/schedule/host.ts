@@ -100,6 +100,8 @@ export interface Host extends HeapItem {
   failingSinceMs: number
   failedAtMs: number
   failureCode: FailureCode | undefined
+  /** Its failures when a page of it was last found to be a wall; 0 when one was read since. */
+  wallFailures: number
   /** How many may be under way while it goes on after a failure; infinity when that is over. */
   rampMax: number
   /** From 0 to 1 after its last answer, and what it is made of; absent while all is well. See health.ts. */
@@ -140,7 +142,7 @@ export function newHost({ name, unit, limiter, caps }: Pick<Host, 'name' | 'unit
     name, unit, limiter, caps, waitsAt: undefined, weight: 1, turnsLeft: 1, paceUntilMs: 0, claimed: [], leased: undefined, heapIndex: -1, place: undefined,
     isDrained: false, isFirstDrained: false, dueAtMs: Number.POSITIVE_INFINITY, retryAtMs: 0, retryTokens: undefined, backoffUntilMs: 0, retryAfterUntilMs: 0,
     startedAtMs: 0, turnEndedAtMs: 0, placedAtMs: 0, forgetAtMs: 0, crawlDelayMs: 0, delayMs: undefined,
-    failures: 0, failingSinceMs: 0, failedAtMs: Number.NEGATIVE_INFINITY, failureCode: undefined, rampMax: Number.POSITIVE_INFINITY,
+    failures: 0, failingSinceMs: 0, failedAtMs: Number.NEGATIVE_INFINITY, failureCode: undefined, wallFailures: 0, rampMax: Number.POSITIVE_INFINITY,
     health: 1, healthFacts: undefined, hasAnswered: false, refused: undefined, isGated: false,
     ended: undefined, parked: undefined, givenUpAtMs: undefined, storedLimit: limiter.limit, storedHealth: 1,
   }

@@ -11,7 +11,7 @@
  * request that began later ends the failure.
  */
 import { backoffMs, type Clock, type Random } from '../core/clock.ts'
-import { failureRule, type FailureCode } from '../core/errors.ts'
+import { failureRule, type FailureCode, type WallCode } from '../core/errors.ts'
 import { limits } from '../core/limits.ts'
 import type { Answer } from './health.ts'
 import { chargeHost, goOnSlowly, heedRetryAfter, judge, ramp, type HostFailure } from './host-failures.ts'
@@ -65,6 +65,18 @@ export class Rulings {
   /** It leaves memory. */
   forget(host: Host): void {
     this.#unwell.delete(host)
+  }
+
+  /**
+   * Of an answer that was found to be a wall when it was read: its end has been taken for a success, and the failures
+   * before it, which that made good, are failures again.
+   */
+  reconsider(lease: Lease, code: WallCode): Ruling {
+    const { host } = lease
+    host.failures = Math.max(host.failures, host.wallFailures)
+    const ruling = this.#fail(lease, { ok: false, code })
+    host.wallFailures = host.failures
+    return ruling
   }
 
   /** The host's robots.txt could not be had, or the host itself: it rests, and in the end it is given up. */
@@ -142,4 +154,9 @@ export class Rulings {
     host.givenUpAtMs = this.#is.clock.wallMs()
     this.#is.onGivenUp(host)
   }
+}
+
+/** An answer of the host was read, and is a page. */
+export function confirmPage(host: Host | undefined): void {
+  if (host !== undefined) host.wallFailures = 0
 }

@@ -16,7 +16,7 @@
  */
 import type { HostRecord, HostUpdate, Store } from '../../storage/store.ts'
 import type { Clock, Random } from '../core/clock.ts'
-import { invariant, type FailureCode } from '../core/errors.ts'
+import { invariant, type FailureCode, type WallCode } from '../core/errors.ts'
 import { limits } from '../core/limits.ts'
 import type { CrawlOptions, HostLimit } from '../core/options.ts'
 import type { QueuedUrl } from '../core/types.ts'
@@ -233,11 +233,19 @@ export class Scheduler {
 
   /** Ends a fetch, and rules what becomes of its URL and its host, by the failure table. */
   release(lease: Lease, end: FetchEnd): Ruling {
-    const { host, url } = lease
-    host.limiter.inFlight -= 1
-    this.#count(host, -1)
+    lease.host.limiter.inFlight -= 1
+    this.#count(lease.host, -1)
     this.#unhold(lease)
-    const ruling = this.#rulings.of(lease, end)
+    return this.#ruled(lease, this.#rulings.of(lease, end))
+  }
+
+  /** A page that was released as an answer turned out to be a wall; `startedAtMs` is its lease's. */
+  reconsider(url: QueuedUrl, code: WallCode, startedAtMs: number): Ruling {
+    const lease = { host: this.#bench.hosts.get(url.host)!, url, startedAtMs, isPaced: false }
+    return this.#ruled(lease, this.#rulings.reconsider(lease, code))
+  }
+
+  #ruled({ host, url }: Candidate, ruling: Ruling): Ruling {
     if (ruling.kind === 'back') putInHand(host, [url], 'before')
     if (ruling.kind === 'rest') {
       // Last, so that the host is probed with another URL if there is one.

@@ -14,8 +14,8 @@ export interface SmallRequest {
   readonly origin: string
 }
 
-/** A document, or where it has moved. Undefined: there is none. */
-export type SmallAnswer = { readonly html: string } | { readonly location: string } | undefined
+/** A document (with 200, unless it says otherwise), or where it has moved. Undefined: there is none. */
+export type SmallAnswer = { readonly html: string; readonly status?: number; readonly headers?: Readonly<Record<string, string>> } | { readonly location: string } | undefined
 
 export interface SmallWeb {
   /** `http://HOST:PORT` */
@@ -37,7 +37,7 @@ export async function openSmallWeb(hosts: readonly string[], answerOf: (request:
     const answer = answerOf({ host, path, origin })
     if (answer === undefined) return response.writeHead(404).end()
     if ('location' in answer) return response.writeHead(301, { location: answer.location }).end()
-    return response.writeHead(200, { 'content-type': 'text/html; charset=utf-8' }).end(answer.html)
+    return response.writeHead(answer.status ?? 200, { 'content-type': 'text/html; charset=utf-8', ...answer.headers }).end(answer.html)
   })
   await new Promise<void>((resolve) => { server.listen(0, '127.0.0.1', resolve) })
   const { port } = server.address() as AddressInfo

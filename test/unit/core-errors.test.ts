@@ -19,10 +19,10 @@ test('what cannot pass is never tried again: addresses, names of certificates, t
   for (const [code, rule] of rules) if (rule.retry === 'never') expect(rule.limiter, code).toBe('none')
 })
 
-test('look-up, connection, TLS, challenges and blocks are charged to the host alone, 429 and 503 to the host and to a URL that a well host refuses', () => {
+test('look-up, connection and TLS are charged to the host alone, 429, 503, challenges and blocks to the host and to a URL that a well host refuses', () => {
   const codesOf = (retry: FailureRule['retry']): string[] => rules.filter(([, rule]) => rule.retry === retry).map(([code]) => code).sort()
-  expect(codesOf('host')).toEqual(['blocked', 'challenged', 'connect_failed', 'connect_refused', 'connect_timeout', 'dns_failed', 'dns_not_found', 'robots_unreachable', 'tls_failed'])
-  expect(codesOf('both')).toEqual(['http_429', 'http_503'])
+  expect(codesOf('host')).toEqual(['connect_failed', 'connect_refused', 'connect_timeout', 'dns_failed', 'dns_not_found', 'robots_unreachable', 'tls_failed'])
+  expect(codesOf('both')).toEqual(['blocked', 'challenged', 'http_429', 'http_503'])
   expect(codesOf('gateway')).toEqual(['gateway_failed', 'gateway_quota', 'gateway_throttled'])
   expect(codesOf('park')).toEqual(['http_402'])
 })
