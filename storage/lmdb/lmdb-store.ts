@@ -11,7 +11,6 @@ import * as path from 'node:path'
 import { systemClock, type Clock } from '../../engine/core/clock.ts'
 import { SluiceError, invariant, orDamage } from '../../engine/core/errors.ts'
 import type { StoreStats } from '../../engine/core/api-types.ts'
-import { hostOfUrl } from '../../engine/core/fetch-url.ts'
 import { limits } from '../../engine/core/limits.ts'
 import type { Durability } from '../../engine/core/options.ts'
 import { warcFileName, type Counters, type PreviousFetch, type QueuedUrl, type UrlState } from '../../engine/core/types.ts'
@@ -30,8 +29,9 @@ import { removeUnfinishedCopy } from './compact.ts'
 import { Cursors } from './cursors.ts'
 import { countedDomains } from './domains.ts'
 import { holdsData, openEnvironment, type Tables, type Write } from './environment.ts'
+import { dueUrls, nextDueAtMs } from './due.ts'
 import { findHostKey, hostNameAt, hostOfRow, readHost } from './hosts.ts'
-import { after, dueAtMsOf, fingerprintOfSeen, hostKeyOf, seenKey, seenKeyOfDue } from './layout.ts'
+import { after, hostKeyOf, seenKey } from './layout.ts'
 import { Plan } from './plan.ts'
 import { previousFetch } from './previous-fetch.ts'
 import { claim, type ClaimOptions } from './queue.ts'
@@ -280,20 +280,11 @@ export class LmdbStore implements Store {
   }
 
   due(nowMs: number, limit: number): readonly AgainUrl[] {
-    const urls: AgainUrl[] = []
-    for (const key of this.#tables.due.keys({ limit })) {
-      if (dueAtMsOf(key) > nowMs) break
-      const seen = new Uint8Array(seenKeyOfDue(key))
-      const page = this.#tables.pages.get(seen)
-      if (page === undefined) throw new SluiceError('store_corrupt', 'a page that is due has no row')
-      urls.push({ host: hostOfUrl(decodePageRow(page).url), fingerprint: fingerprintOfSeen(seen) })
-    }
-    return urls
+    return dueUrls(this.#tables, nowMs, limit)
   }
 
   nextDueAtMs(): number | undefined {
-    const [key] = this.#tables.due.keys({ limit: 1 })
-    return key === undefined ? undefined : dueAtMsOf(key)
+    return nextDueAtMs(this.#tables)
   }
 
   queueRows(cursor: Uint8Array | undefined, limit: number): ReturnType<Store['queueRows']> {
