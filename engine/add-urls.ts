@@ -9,6 +9,7 @@ import { SluiceError } from './core/errors.ts'
 import { fetchUrl, hostOfUrl, refusalOf } from './core/fetch-url.ts'
 import { limits } from './core/limits.ts'
 import type { Scope } from './core/options.ts'
+import { nearestPriority } from './core/priority.ts'
 import type { NewUrl } from './core/types.ts'
 import { fingerprintOf, keyOf, type KeyPolicy } from './core/url-key.ts'
 
@@ -50,7 +51,7 @@ export async function addUrls(target: AddTarget, urls: SeedSource, options: AddO
     const { url, ...facts } = factsOf(given)
     const text = url instanceof URL ? url.href : url
     const again = isAgain || booleanOf(facts.again) ? true : lastmodMs(facts.lastmod, text)
-    const seed = seedOf(text, target.keyPolicy, again)
+    const seed = seedOf(text, target.keyPolicy, { priority: priorityOf(facts.priority, text), ...(again !== undefined && { again }) })
     if (seed === undefined) {
       result.rejected += 1
       if (result.rejections.length < REJECTIONS_KEPT_MAX) result.rejections.push(rejectionOf(text))
@@ -98,10 +99,16 @@ function lastmodMs(lastmod: unknown, url: string): number | undefined {
   throw new SluiceError('bad_option', `add: lastmod: expected a date, a text such as 2026-01-31 or milliseconds since 1970, given ${String(lastmod)} for ${String(url)}`)
 }
 
-function seedOf(text: string, keyPolicy: KeyPolicy, again: NewUrl['again']): NewUrl | undefined {
+function priorityOf(priority: unknown, url: string): number {
+  if (priority === undefined) return 0
+  if (typeof priority === 'number' && !Number.isNaN(priority)) return nearestPriority(priority)
+  throw new SluiceError('bad_option', `add: priority: expected a number from 0 to ${limits.priorityMax}, given ${String(priority)} for ${String(url)}`)
+}
+
+function seedOf(text: string, keyPolicy: KeyPolicy, facts: Pick<NewUrl, 'priority' | 'again'>): NewUrl | undefined {
   const url = typeof text === 'string' ? fetchUrl(text.trim()) : undefined
   if (url === undefined) return undefined
-  return { url, host: hostOfUrl(url), fingerprint: fingerprintOf(keyOf(url, keyPolicy)), depth: 0, priority: 0, ...(again !== undefined && { again }) }
+  return { url, host: hostOfUrl(url), fingerprint: fingerprintOf(keyOf(url, keyPolicy)), depth: 0, ...facts }
 }
 
 function rejectionOf(text: unknown): RejectedUrl {

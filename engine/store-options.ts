@@ -2,7 +2,7 @@
  * What a store must be told of the options of its crawl before it is written: by the engine, and by commands that change
  * the store of a crawl that is not running, or the counts that some options ask for would not be kept. Main thread.
  */
-import type { ScopeMode, LinkCaps } from '../storage/lmdb/admission.ts'
+import type { LinkCaps, LinkRules, ScopeMode } from '../storage/lmdb/admission.ts'
 import { registrableDomainOf } from './core/domain.ts'
 import type { CrawlOptions } from './core/options.ts'
 import { keyPolicyOf, twinHostOf } from './core/url-key.ts'
@@ -10,12 +10,14 @@ import { keyPolicyOf, twinHostOf } from './core/url-key.ts'
 interface ConfiguredStore {
   setScope(mode: ScopeMode, domainOf: (host: string) => string): void
   setTwins(twinOf: (host: string) => string | undefined): void
+  setLinkRules(rules: Partial<LinkRules>): void
   setCaps(caps: Partial<LinkCaps>, storeBytesMax?: number): Promise<void>
 }
 
 export async function configureStore(store: ConfiguredStore, options: CrawlOptions): Promise<void> {
   store.setScope(options.scope, registrableDomainOf)
   if (keyPolicyOf(options.dedupe).www) store.setTwins(twinHostOf)
+  store.setLinkRules({ priorityOf: options.priority })
   await store.setCaps({
     queuedPerHostMax: options.maxQueuedPerHost, queuedPerDomainMax: options.maxQueuedPerDomain, queuedMax: options.maxQueued, domainBudget: options.domainBudget,
     queriesPerPathMax: options.traps === 'on' ? options.maxQueriesPerPath : Number.POSITIVE_INFINITY,

@@ -11,7 +11,7 @@
  * is what the last one wrote, and dedupe is exact without conditional writes.
  */
 import type { StoreStats } from '../engine/core/api-types.ts'
-import type { Counters, LinkList, NewUrl, Outcome, PreviousFetch, QueuedUrl, RefusalReason } from '../engine/core/types.ts'
+import type { Counters, FullReason, LinkList, NewUrl, Outcome, PreviousFetch, QueuedUrl, RefusalReason } from '../engine/core/types.ts'
 
 /** A URL that has its outcome. */
 export interface EndedUrl {
@@ -120,8 +120,22 @@ export interface CommitBatch {
 
 export const emptyBatch: CommitBatch = { ended: [], deferred: [], added: [], again: [], hosts: [], scope: [], warcLengths: new Map() }
 
+/** A URL that had to go, or was not let in, for want of room. */
+export interface ShedUrl {
+  readonly url: string
+  readonly host: string
+  readonly priority: number
+  readonly depth: number
+  /** What was full. */
+  readonly reason: FullReason
+  /** `dropped`: it was in the queue, and a better one has its place. `refused`: a link that never came in. */
+  readonly action: 'dropped' | 'refused'
+}
+
 export interface CommitResult {
   readonly commitNumber: number
+  /** All URLs that were dropped; and links that were refused, as many as the store was told to report. */
+  readonly shed: readonly ShedUrl[]
   /** Hosts that got new rows, among them those that are new, and the best priority among these rows. A deferral moves a row and is not among them. */
   readonly hostsGrown: readonly { readonly name: string; readonly priority: number }[]
   /** For each of `added`: whether it was new, or is tried again. */

@@ -27,7 +27,7 @@ const tables = { ...crawlOptions, ...runOptions }
 
 /** The compiler asks for a line here for each new option. */
 const groupOf: Readonly<Record<keyof typeof tables, FlagGroup>> = {
-  scope: 'What to crawl:', include: 'What to crawl:', exclude: 'What to crawl:', nearDuplicates: 'What to crawl:', linkElements: 'What to crawl:', recrawl: 'What to crawl:', traps: 'What to crawl:', dedupe: 'What to crawl:',
+  scope: 'What to crawl:', include: 'What to crawl:', exclude: 'What to crawl:', nearDuplicates: 'What to crawl:', linkElements: 'What to crawl:', recrawl: 'What to crawl:', traps: 'What to crawl:', priority: 'What to crawl:', dedupe: 'What to crawl:',
   maxPages: 'Limits:', maxTimeMs: 'Limits:', maxBytes: 'Limits:', maxDepth: 'Limits:', maxBodyBytes: 'Limits:', tailMs: 'Limits:',
   maxQueuedPerHost: 'Limits:', maxQueuedPerDomain: 'Limits:', maxQueued: 'Limits:', domainBudget: 'Limits:', maxStoreBytes: 'Limits:', maxQueriesPerPath: 'Limits:',
   userAgent: 'Politeness:', politeness: 'Politeness:', delayMs: 'Politeness:', concurrency: 'Politeness:', hostLimits: 'Politeness:', maxPerAddress: 'Politeness:', retries: 'Politeness:', hostPatienceMs: 'Politeness:',

@@ -212,6 +212,8 @@ export interface SeedUrl {
   readonly lastmod?: Date | string | number
   /** Tried again in any case, unless it is in the queue. */
   readonly again?: boolean
+  /** Its place in the queue, 0 (first, the default) to 255; rounded, and taken as the nearest of these. */
+  readonly priority?: number
 }
 
 /** A URL, or any iterable of them. */

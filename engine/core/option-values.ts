@@ -12,7 +12,7 @@ import type { RecrawlPolicy } from './recrawl-policy.ts'
 export type OptionType =
   | 'string' | 'header' | 'boolean' | 'integer' | 'duration' | 'size' | 'choice' | 'choices'
   | 'patterns' | 'concurrency' | 'cidrs' | 'resolve' | 'tail' | 'recrawl' | 'hostLimits'
-  | 'listen'
+  | 'listen' | 'function'
 
 interface ValueSpec {
   readonly type: OptionType
@@ -52,6 +52,7 @@ const expectations: Readonly<Record<OptionType, string>> = {
   hostLimits: 'PATTERN=LIMITS, such as *.example.com=delay:5s,concurrency:1:1:2,weight:3',
   recrawl: 'never, lastmod, fixed:DURATION, adaptive:FLOOR:CEILING with 0 < FLOOR <= CEILING, or a function',
   listen: 'a port from 0 to 65535, or ADDRESS:PORT with an IP address (IPv6 in brackets) or localhost',
+  function: 'a function',
 }
 
 /** What takes back a choice or a bound that is kept with the crawl, for which the command line has no other word. */
@@ -243,6 +244,7 @@ export function parseValue(name: string, spec: ValueSpec, given: unknown): unkno
     case 'listen': return readListen(name, spec, given)
     // A policy stays the text that it was given as: that is how it is stored, and shown when it changes.
     case 'recrawl': return typeof given === 'function' || (typeof given === 'string' && parseRecrawl(given)) ? given : refuse(name, spec, given)
+    case 'function': return typeof given === 'function' ? given : refuse(name, spec, given)
     default: return spec.type satisfies never
   }
 }

@@ -7,6 +7,7 @@ import { limits } from './limits.ts'
 import type { ListenAddress } from './listen-address.ts'
 import { parseValue, type OptionType } from './option-values.ts'
 import { SluiceError } from './errors.ts'
+import type { PriorityFunction } from './priority.ts'
 import type { RecrawlFunction } from './recrawl-policy.ts'
 import { linkElements, pageLinkElements, type LinkElement } from './types.ts'
 import { dedupeRules, type DedupeRule } from './url-key.ts'
@@ -83,6 +84,7 @@ export const crawlOptions = {
   extract: option<string | undefined>({ type: 'string', default: undefined, flag: '--extract', stored: true, help: 'module whose default export makes a record of each page, run in the parse workers' }),
   simhash: option<boolean>({ type: 'boolean', default: false, flag: '--simhash', stored: true, help: 'give each page record the SimHash of its text (64 bits), and find near-duplicates' }),
   nearDuplicates: option<NearDuplicatePolicy>({ type: 'choice', choices: ['count', 'skip'], default: 'count', flag: '--near-duplicates', stored: true, help: 'pages with nearly the text of one stored before in this process: count them, or skip their links too; skip turns --simhash on' }),
+  priority: option<PriorityFunction | undefined>({ type: 'function', default: undefined, stored: false, help: 'a function that answers the priority of each URL that is new, 0 first' }),
   durability: option<Durability>({ type: 'choice', choices: ['commit', 'interval', 'system'], default: 'commit', flag: '--durability', stored: false, help: 'when what is stored reaches the disk: with each commit; once a second (interval); or when the system likes (system). A killed process loses nothing in any of them; a loss of power loses nothing with commit, and with the others the last second or more, and may leave a store that cannot be opened' }),
   tailMs: option<number>({ type: 'tail', min: 0, default: 600_000, flag: '--tail', stored: false, help: 'when all that is left is waiting: wait for it, park what waits longer than this (park: at once), and end' }),
   listen: option<ListenAddress | undefined>({ type: 'listen', default: undefined, flag: '--listen', stored: false, help: 'answer /metrics (Prometheus) and /status.json over HTTP at this port, 0 for any that is free; on 127.0.0.1 unless an address is given, IPv6 in brackets; there is no password' }),

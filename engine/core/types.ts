@@ -109,6 +109,8 @@ export const refusalMeanings = {
   near_duplicate: 'in a page that has nearly the text of another (--near-duplicates skip)',
 } as const
 export type RefusalReason = keyof typeof refusalMeanings
+/** Reasons that say that something is full. */
+export type FullReason = Extract<RefusalReason, `${string}_full`>
 export const refusalReasons = Object.keys(refusalMeanings) as readonly RefusalReason[]
 
 /** Elements that may link: `link` with rel alternate, next or prev, `meta` as a refresh, `form` with method get. */

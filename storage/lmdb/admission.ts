@@ -3,8 +3,9 @@
  * the queue a URL waits. Main thread; reads alone. Invariant: a link is known only by a proof, its `seen` row or the
  * fingerprint that a commit put into the known table; nothing here guesses.
  */
+import type { PriorityFunction } from '../../engine/core/priority.ts'
 import { queryPathHash } from '../../engine/core/traps.ts'
-import type { Counters, Known, QueryCounts, RefusalReason } from '../../engine/core/types.ts'
+import type { Counters, FullReason, Known, QueryCounts, RefusalReason } from '../../engine/core/types.ts'
 import type { Tables } from './environment.ts'
 import { DomainEdit } from './domains.ts'
 import { fingerprintOfSeen, keyText, seenKey, type ReadyClass } from './layout.ts'
@@ -29,6 +30,16 @@ export const noCaps: LinkCaps = {
   queriesPerPathMax: Number.POSITIVE_INFINITY, domainBudget: Number.POSITIVE_INFINITY,
 }
 
+/** What else is decided about links that are new. */
+export interface LinkRules {
+  /** The user's word on the priority of a URL; absent: it has the one that it comes with. */
+  readonly priorityOf?: PriorityFunction | undefined
+  /** So many links are reported of those that a batch refuses for want of room. */
+  readonly refusedReportedMax: number
+}
+
+export const noLinkRules: LinkRules = { refusedReportedMax: 0 }
+
 /** Whether the counts of domains are asked for. */
 export function countsDomains({ queuedPerDomainMax, domainBudget }: LinkCaps): boolean {
   return Math.min(queuedPerDomainMax, domainBudget) < Number.POSITIVE_INFINITY
@@ -44,6 +55,7 @@ export interface PlanView {
   /** Proofs of `seen` rows that spare look-ups. */
   readonly known: Known | undefined
   readonly caps: LinkCaps
+  readonly linkRules: LinkRules
   /** The store is nearly as large as it may be. */
   readonly isStoreFull: boolean
   /** A URL that is in somebody's hands, and may not be dropped. */
@@ -66,10 +78,10 @@ interface Link {
 }
 
 /** Why a link does not come in; the last three unless a worse URL of its host makes room. */
-export type Verdict = 'admitted' | Extract<RefusalReason, 'scope' | 'excluded_host' | 'query_growth' | 'store_full' | 'host_full' | 'domain_full' | 'queue_full'>
+export type Verdict = 'admitted' | FullReason | Extract<RefusalReason, 'scope' | 'excluded_host' | 'query_growth'>
 
 /** A cap on the queue, and not on what is written at all. */
-export function isQueueFull(verdict: Verdict): boolean {
+export function isQueueFull(verdict: Verdict): verdict is Exclude<FullReason, 'store_full'> {
   return verdict === 'host_full' || verdict === 'domain_full' || verdict === 'queue_full'
 }
 
@@ -180,7 +192,7 @@ export class Admission {
     return first >= domainBudget * (1 + linkingDomains) ? 'later' : 'ready'
   }
 
-  #fullness(name: string): Extract<Verdict, `${string}_full`> | undefined {
+  #fullness(name: string): FullReason | undefined {
     const { caps, isStoreFull } = this.#view
     if (isStoreFull) return 'store_full'
     if (caps.queuedPerHostMax < Number.POSITIVE_INFINITY && this.#hosts.pending(this.#hosts.of(name)) >= caps.queuedPerHostMax) return 'host_full'

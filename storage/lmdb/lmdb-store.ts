@@ -20,7 +20,7 @@ import type { QueryGrowth } from '../query-growth.ts'
 import { cutFile, cutSinkFiles, fileNumbers, sinkFilesIn } from '../sinks/files.ts'
 import { JsonlSink } from '../sinks/jsonl.ts'
 import type { AgainUrl, CheckReport, Claim, CommitBatch, CommitResult, HostRecord, PageRow, Store } from '../store.ts'
-import { countsDomains, noCaps, type LinkCaps, type ScopeMode } from './admission.ts'
+import { countsDomains, noCaps, noLinkRules, type LinkCaps, type LinkRules, type ScopeMode } from './admission.ts'
 import { hostRows, pageRows, queueRows } from './browse.ts'
 import { checkTables } from './check.ts'
 import { Arena, decodeJson, decodePageRow, decodeState, encodeJson } from './codec.ts'
@@ -117,6 +117,7 @@ export class LmdbStore implements Store {
   #scope: { mode: ScopeMode; domainOf: (host: string) => string } = { mode: 'any', domainOf: (host) => host }
   #twinOf: ((host: string) => string | undefined) | undefined
   #caps = noCaps
+  #linkRules = noLinkRules
   #storeBytesMax = Number.POSITIVE_INFINITY
   #isLeased: (host: string, sequence: number) => boolean = () => false
   /** Sequences that the commit under way drops from full queues: their rows are there until it ends, and nobody may claim them. */
@@ -193,6 +194,11 @@ export class LmdbStore implements Store {
     this.#storeBytesMax = storeBytesMax
   }
 
+  /** From the next commit on; what is not given is as before. */
+  setLinkRules(rules: Partial<LinkRules>): void {
+    this.#linkRules = { ...this.#linkRules, ...rules }
+  }
+
   /** Tells which URLs of a host are in somebody's hands: those are not dropped to make room for better ones. */
   setLeases(isLeased: (host: string, sequence: number) => boolean): void {
     this.#isLeased = isLeased
@@ -224,7 +230,7 @@ export class LmdbStore implements Store {
   async #commit(batch: CommitBatch): Promise<CommitResult> {
     const { counters, sequence, commitNumber } = this.#state
     const plan = new Plan({
-      tables: this.#tables, hashOf: this.#hashOf, scope: this.#scope, twinOf: this.#twinOf, known: this.#known, caps: this.#caps,
+      tables: this.#tables, hashOf: this.#hashOf, scope: this.#scope, twinOf: this.#twinOf, known: this.#known, caps: this.#caps, linkRules: this.#linkRules,
       isStoreFull: this.#isStoreFull(), isLeased: this.#isLeased, queries: this.#queries, counters, sequence,
       commitNumber: commitNumber + 1,
     }, batch)
@@ -242,7 +248,7 @@ export class LmdbStore implements Store {
     this.#stats.commits += 1
     this.#stats.rowsWritten += plan.writes.length
     for (const name of ['linksKnown', 'linksLookedUp', 'linksNew'] as const) this.#stats[name] += admission[name]
-    return { commitNumber: commitNumber + 1, hostsGrown: plan.hostsGrown, addedNew: plan.addedNew, again: plan.again, newLinks: plan.newLinks }
+    return { commitNumber: commitNumber + 1, shed: plan.shed, hostsGrown: plan.hostsGrown, addedNew: plan.addedNew, again: plan.again, newLinks: plan.newLinks }
   }
 
   async flushed(): Promise<void> {

@@ -17,8 +17,9 @@
 import { invariant } from '../../engine/core/errors.ts'
 import { hostOfUrl } from '../../engine/core/fetch-url.ts'
 import { limits } from '../../engine/core/limits.ts'
-import { stateOfOutcome, type Counters, type NewUrl, type Outcome, type PreviousFetch, type QueuedUrl, type RefusalReason } from '../../engine/core/types.ts'
-import type { AgainUrl, CommitBatch, CommitResult, DeferredUrl, EndedUrl, PageAnswer, PageRow } from '../store.ts'
+import { askPriority } from '../../engine/core/priority.ts'
+import { stateOfOutcome, type Counters, type FullReason, type NewUrl, type Outcome, type PreviousFetch, type QueuedUrl, type RefusalReason } from '../../engine/core/types.ts'
+import type { AgainUrl, CommitBatch, CommitResult, DeferredUrl, EndedUrl, PageAnswer, PageRow, ShedUrl } from '../store.ts'
 import { Admission, isQueueFull, type PlanView } from './admission.ts'
 import { Arena, decodePageRow, decodeState, encodePageRow, encodeState } from './codec.ts'
 import type { Write } from './environment.ts'
@@ -34,6 +35,7 @@ export class Plan {
   readonly addedNew: boolean[] = []
   readonly again: boolean[] = []
   readonly newLinks: number[] = []
+  readonly shed: ShedUrl[] = []
   readonly counters: Mutable<Counters> & { refused: Record<RefusalReason, number> }
   readonly arena = new Arena()
   readonly queue: QueueEdit
@@ -43,6 +45,7 @@ export class Plan {
   readonly #hosts: PlannedHosts
   /** URLs that entered the queue in this batch, by their `seen` key. */
   readonly #entered = new Set<string>()
+  #refusedReported = 0
 
   constructor(given: PlanView, batch: CommitBatch) {
     const view = { ...given, hashOf: remembering(given.hashOf) }
@@ -81,7 +84,7 @@ export class Plan {
     if (seen !== undefined) return url.again !== undefined && this.#again(url.host, seen, url)
     const host = this.#hosts.of(url.host)
     if (host.isExcluded) return this.#refuse('excluded_host')
-    this.#enter(host, key, url)
+    this.#enter(host, key, { ...url, priority: this.#priorityOf(url, true) })
     return true
   }
 
@@ -178,21 +181,36 @@ export class Plan {
   #addLink(from: QueuedUrl, key: Uint8Array, url: string, isRedirect: boolean): boolean {
     const name = hostOfUrl(url)
     const depth = isRedirect ? from.depth : Math.min(from.depth + 1, limits.depthMax)
-    const priority = isRedirect ? from.priority : Math.min(depth, limits.priorityMax)
     invariant(Buffer.compare(this.#view.hashOf(name), hostKeyOf(key)) === 0, 'a link carries the hash of its host')
     const link = { url, name, isRedirect, from: from.host }
     const verdict = this.admission.admit(link)
-    const host = this.#hosts.of(name)
+    const facts = { url, host: name, depth, priority: isRedirect ? from.priority : Math.min(depth, limits.priorityMax), referrer: from.url }
+    if (verdict === 'store_full') return this.#refuseFull(facts, verdict)
+    if (verdict !== 'admitted' && !isQueueFull(verdict)) return this.#refuse(verdict)
+    const [host, priority] = [this.#hosts.of(name), this.#priorityOf(facts, false)]
     // A queue that is full gives up its worst URL of this host for a better one.
-    if (verdict !== 'admitted' && !(isQueueFull(verdict) && this.#evictWorse(host, priority, verdict))) return this.#refuse(verdict)
+    if (isQueueFull(verdict) && !this.#evictWorse(host, priority, verdict)) return this.#refuseFull({ ...facts, priority }, verdict)
     this.admission.take(link)
-    const fingerprint = fingerprintOfSeen(key)
-    if (isRedirect) this.#enterRedirected(from, host, key, url)
-    else this.#enter(host, key, { url, host: name, fingerprint, depth, priority, referrer: from.url })
+    if (isRedirect) this.#enterRedirected({ ...from, priority }, host, key, url)
+    else this.#enter(host, key, { ...facts, priority, fingerprint: fingerprintOfSeen(key) })
     return true
   }
 
-  #evictWorse(host: PlannedHost, priority: number, code: RefusalReason): boolean {
+  /** The user may say otherwise. */
+  #priorityOf({ url, host, depth, priority, referrer }: Omit<NewUrl, 'fingerprint'>, isSeed: boolean): number {
+    const { priorityOf } = this.#view.linkRules
+    return priorityOf === undefined ? priority : askPriority(priorityOf, { url, host, depth, priority, isSeed, ...(referrer !== undefined && { referrer }) })
+  }
+
+  #refuseFull({ url, host, depth, priority }: Omit<ShedUrl, 'reason' | 'action'>, reason: FullReason): false {
+    if (this.#refusedReported < this.#view.linkRules.refusedReportedMax) {
+      this.#refusedReported += 1
+      this.shed.push({ url, host, depth, priority, reason, action: 'refused' })
+    }
+    return this.#refuse(reason)
+  }
+
+  #evictWorse(host: PlannedHost, priority: number, code: FullReason): boolean {
     const { isLeased } = this.#view
     const url = this.queue.evict(host, priority, { isLeased: (sequence) => isLeased(host.name, sequence), rowsMax: limits.evictionRowsMax })
     if (url === undefined) return false
@@ -200,6 +218,7 @@ export class Plan {
     const key = seenKey(this.#view.hashOf(host.name), url.fingerprint)
     this.#settle(key, 'dropped', { fetchedAtMs: 0, url: url.url, status: 0, outcome: 'dropped', code, depth: url.depth, priority: url.priority })
     this.counters.dropped += 1
+    this.shed.push({ url: url.url, host: host.name, depth: url.depth, priority: url.priority, reason: code, action: 'dropped' })
     return true
   }
 

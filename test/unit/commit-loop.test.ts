@@ -20,7 +20,7 @@ function setUp() {
     store: {
       commit: (batch) => new Promise((resolve, reject) => {
         const result: CommitResult = {
-          commitNumber: commits.length, hostsGrown: [], again: batch.again.map(() => true), addedNew: batch.added.map(({ depth }) => depth === 0), newLinks: batch.ended.map(() => 0),
+          commitNumber: commits.length, shed: [], hostsGrown: [], again: batch.again.map(() => true), addedNew: batch.added.map(({ depth }) => depth === 0), newLinks: batch.ended.map(() => 0),
         }
         commits.push({ batch, atMs: clock.nowMs(), finish: () => resolve(result), fail: reject })
       }),

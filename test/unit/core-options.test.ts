@@ -26,7 +26,7 @@ test('the defaults are these', () => {
     maxQueuedPerHost: Infinity, maxQueuedPerDomain: Infinity, maxQueued: Infinity, domainBudget: Infinity, maxStoreBytes: Infinity, durability: 'commit', traps: 'on', maxQueriesPerPath: 10_000,
     userAgent: 'Sluice/0.1 (+https://www.npmjs.com/package/sluice)',
     politeness: 'host', delayMs: 1_000, concurrency: { start: 4, floor: 1, ceiling: 32 }, hostLimits: [], maxPerAddress: Infinity, retries: 2, hostPatienceMs: 300_000, timeoutMs: 30_000,
-    maxBodyBytes: 256_000, connections: 128, threads: 0, format: ['jsonl'], extract: undefined, linkElements: ['a', 'area', 'iframe', 'frame', 'link', 'meta'], simhash: false, nearDuplicates: 'count', tailMs: 600_000,
+    maxBodyBytes: 256_000, connections: 128, threads: 0, format: ['jsonl'], extract: undefined, linkElements: ['a', 'area', 'iframe', 'frame', 'link', 'meta'], simhash: false, nearDuplicates: 'count', priority: undefined, tailMs: 600_000,
     allowAddress: [], resolve: {}, ca: undefined, insecure: false, dedupe: [], recrawl: 'never',
     listen: undefined,
   })
@@ -117,6 +117,7 @@ test.each<[string, string, readonly unknown[]]>([
   ['userAgent', '--user-agent', ['', 1, null, 'Bot\r\nX-Evil: 1', 'Bot\0', 'Roböter', ' Bot', 'Bot ']],
   ['dir', '--dir', ['', 1, null, []]],
   ['extract', '--extract', ['', 1]],
+  ['priority', 'priority', ['depth', 1, null, {}]],
 ])('%s refuses what it cannot be, naming %s and what was given', (name, flag, values) => {
   for (const value of values) {
     const message = refusal(() => resolveCrawlOptions(given({ [name]: value })))
@@ -186,7 +187,9 @@ test('durations and sizes are read as the interface says', () => {
 test('every option that takes a value says which in its help', () => {
   for (const [name, spec] of Object.entries<OptionSpec<unknown>>({ ...crawlOptions, ...runOptions })) {
     expect(metavar(spec) === '', name).toBe(spec.type === 'boolean')
-    expect(spec.flag, name).toMatch(/^--[a-z-]+$/)
+    // A function is for the library alone.
+    if (spec.type === 'function') expect(spec.flag, name).toBeUndefined()
+    else expect(spec.flag, name).toMatch(/^--[a-z-]+$/)
     expect(spec.help, name).not.toBe('')
   }
 })
