@@ -20,6 +20,8 @@ function serve(web: DemoWeb): void {
   process.on('disconnect', end)
   process.on('message', (message: ToChild) => {
     if (message.type === 'close') return end()
+    if (message.type === 'takeTallies') return tell({ type: 'tallies', tallies: [...web.takeTallies()] })
+    if (message.type === 'behave') return void web.behave(message.hosts, message.behaviour).then(() => tell({ type: 'done' }))
     if (message.type === 'edition') web.edition = message.edition
     else web.flush()
     tell({ type: 'done' })

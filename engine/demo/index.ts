@@ -5,6 +5,7 @@
  *   seed, URL -> site (layout, paths, links) -> bodies (pieces, filler | a folder) -> server -> request log
  */
 export { faults, type Coding, type Fault, type Link, type Page } from './types.ts'
+export type { Behaviour, HostTally } from './behaviours.ts'
 export { numberOptions, type DemoWebOptions } from './options.ts'
 export { Site, type SiteOptions } from './site.ts'
 export { pageIn } from './changes.ts'

@@ -19,10 +19,11 @@ export class Layout {
   readonly pages: number
   readonly #sizes: Uint32Array
 
-  constructor(hosts: number, pages: number, seed: number) {
+  /** `firstHostPages` 0: sizes are uneven. */
+  constructor({ hosts, pages, seed, firstHostPages }: { hosts: number, pages: number, seed: number, firstHostPages: number }) {
     this.hosts = hosts
     this.pages = pages
-    this.#sizes = unevenSizes(hosts, pages, seed)
+    this.#sizes = firstHostPages === 0 ? unevenSizes(hosts, pages, seed) : evenSizes(hosts, pages, firstHostPages)
   }
 
   hostName(index: number): string {
@@ -59,6 +60,15 @@ export class Layout {
     const size = this.size(host)
     return size - Math.max(1, Math.ceil((size - 1) / fanOut))
   }
+}
+
+/** The first host has so many pages, the others share what is left evenly. */
+function evenSizes(hosts: number, pages: number, firstHostPages: number): Uint32Array {
+  const sizes = new Uint32Array(hosts)
+  sizes[0] = firstHostPages
+  const [others, rest] = [hosts - 1, pages - firstHostPages]
+  for (let host = 1; host < hosts; host++) sizes[host] = Math.floor(rest / others) + (host <= rest % others ? 1 : 0)
+  return sizes
 }
 
 /** Sizes by Zipf's law over hosts in a shuffled order: a few big, most small; whole numbers with an exact sum. */

@@ -63,6 +63,22 @@ export class Listeners {
     }
   }
 
+  /** Whether connections to these hosts are refused, and those that are open reset. Concerns all hosts of an address. */
+  async setRefusing(hosts: readonly number[], isRefusing: boolean): Promise<void> {
+    for (const at of new Set(hosts.map((host) => host % this.addresses.length))) {
+      const [server, address] = [this.#servers[at]!, this.addresses[at]!]
+      if (server.listening !== isRefusing) continue
+      if (!isRefusing) {
+        await listen(server, address, this.port)
+        continue
+      }
+      // It has closed when its last connection has.
+      const closed = closeServer(server)
+      for (const socket of this.#sockets) if (socket.localAddress === address) socket.resetAndDestroy()
+      await closed
+    }
+  }
+
   /** The accepted socket with these ends, below any TLS. */
   socketOf(remoteAddress: string | undefined, remotePort: number | undefined): net.Socket | undefined {
     for (const socket of this.#sockets) {

@@ -9,6 +9,8 @@ export interface DemoWebOptions {
   readonly hosts?: number
   /** Mean pages per host; sizes are uneven. With `pagesDir` the default is one page for each file. */
   readonly pagesPerHost?: number
+  /** Pages of the first host; the others then have `pagesPerHost` each. 0: sizes are uneven. Not with `pagesDir`. */
+  readonly firstHostPages?: number
   readonly seed?: number
   readonly tls?: boolean
   /** 0 takes a free one. */
@@ -29,7 +31,7 @@ export interface DemoWebOptions {
 }
 
 export interface NumberOption {
-  readonly name: 'hosts' | 'pagesPerHost' | 'seed' | 'port' | 'latencyMs' | 'faultShare' | 'sizeScale' | 'edition' | 'changeShare' | 'goneShare'
+  readonly name: 'hosts' | 'pagesPerHost' | 'firstHostPages' | 'seed' | 'port' | 'latencyMs' | 'faultShare' | 'sizeScale' | 'edition' | 'changeShare' | 'goneShare'
   readonly flag: string
   readonly min: number
   readonly max: number
@@ -41,6 +43,7 @@ export interface NumberOption {
 export const numberOptions: readonly NumberOption[] = [
   { name: 'hosts', flag: '--hosts', min: 1, max: 1_000_000, whole: true, default: 24, meaning: 'number of hosts' },
   { name: 'pagesPerHost', flag: '--pages-per-host', min: 1, max: 1_000_000, whole: true, default: 100, meaning: 'mean number of pages per host' },
+  { name: 'firstHostPages', flag: '--first-host-pages', min: 0, max: 10_000_000, whole: true, default: 0, meaning: 'pages of the first host, all others having as many as --pages-per-host says; 0: sizes are uneven' },
   { name: 'seed', flag: '--seed', min: 0, max: 2 ** 31 - 1, whole: true, default: 1, meaning: 'the web is a function of this number' },
   { name: 'port', flag: '--port', min: 0, max: 65_535, whole: true, default: 0, meaning: 'port on every address; 0 takes a free one' },
   { name: 'latencyMs', flag: '--latency-ms', min: 0, max: 3_600_000, whole: false, default: 0, meaning: 'delay before each answer, in milliseconds' },

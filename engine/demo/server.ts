@@ -9,6 +9,7 @@ import https from 'node:https'
 import type net from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import type { Authority } from './authority.ts'
+import type { Behaviours, Manner } from './behaviours.ts'
 import type { Bodies } from './bodies.ts'
 import { pageIn } from './changes.ts'
 import { codingFor } from './codings.ts'
@@ -25,11 +26,22 @@ export interface ServerParts {
   readonly bodies: Bodies
   readonly log: RequestLog
   readonly listeners: Listeners
+  readonly behaviours: Behaviours
   /** Absent for plain HTTP. */
   readonly authority: Authority | undefined
 }
 
 type Arrival = Required<Pick<RequestEntry, 't' | 'lateMsMax'>>
+
+/** A request, and what is to become of it. */
+interface Asked {
+  readonly request: http.IncomingMessage
+  readonly response: http.ServerResponse
+  readonly arrival: Arrival
+  readonly host: string
+  readonly path: string
+  readonly manner: Manner
+}
 
 export class DemoServer {
   /** Delay before each answer. */
@@ -57,22 +69,32 @@ export class DemoServer {
   #arrive(request: http.IncomingMessage, response: http.ServerResponse): void {
     const arrival = { t: performance.now() - this.#startedMs, lateMsMax: this.parts.log.lateMsMax }
     response.on('error', () => request.socket.destroy())
-    if (this.latencyMs === 0) void this.#answer(request, response, arrival)
-    else setTimeout(() => void this.#answer(request, response, arrival), this.latencyMs).unref()
+    const host = (request.headers.host ?? '').replace(/:\d+$/, '').toLowerCase()
+    const asked = { request, response, arrival, host, path: request.url ?? '/', manner: this.#mannerOf(host, response) }
+    const delayMs = this.latencyMs + asked.manner.delayMs
+    if (delayMs === 0) void this.#answer(asked)
+    else setTimeout(() => void this.#answer(asked), delayMs).unref()
   }
 
-  async #answer(request: http.IncomingMessage, response: http.ServerResponse, arrival: Arrival): Promise<void> {
-    const host = (request.headers.host ?? '').replace(/:\d+$/, '').toLowerCase()
-    const path = request.url ?? '/'
+  #mannerOf(host: string, response: http.ServerResponse): Manner {
+    const { behaviours, site } = this.parts
+    if (site.layout.hostIndex(host) < 0) return { kind: 'page', delayMs: 0 }
+    response.once('close', () => behaviours.end(host))
+    return behaviours.begin(host)
+  }
+
+  async #answer(asked: Asked): Promise<void> {
+    const { host, path, manner } = asked
     const { site } = this.parts
     const found = site.find(host, path)
-    const page = found === undefined ? undefined : pageIn(site, found, this.edition)
-    const exchange = this.#exchange({ request, response, arrival, host, path, page })
+    const page = found === undefined ? undefined : mannered(pageIn(site, found, this.edition), manner)
+    const exchange = this.#exchange({ ...asked, page })
     try {
-      await this.#respond(exchange, host, path, page)
+      if (manner.kind === 'page') await this.#respond(exchange, host, path, page)
+      else misbehave(exchange, manner)
     } catch (error) {
       // A body that cannot be made (a file that is gone) must show as such, and not end the web.
-      if (!response.headersSent) exchange.send(500, ['content-type', 'text/plain'], [Buffer.from(`${String(error)}\n`)])
+      if (!asked.response.headersSent) exchange.send(500, ['content-type', 'text/plain'], [Buffer.from(`${String(error)}\n`)])
     }
   }
 
@@ -104,7 +126,7 @@ export class DemoServer {
     exchange.send(200, headers, await bodies.body(page, coding))
   }
 
-  #exchange(asked: { request: http.IncomingMessage, response: http.ServerResponse, arrival: Arrival, host: string, path: string, page: Page | undefined }): Exchange {
+  #exchange(asked: Asked & { page: Page | undefined }): Exchange {
     const { request, response, arrival: { t, lateMsMax }, host, path, page } = asked
     const { log, site, listeners } = this.parts
     const note = (status: number, chunks: readonly Buffer[]): void => {
@@ -134,6 +156,21 @@ export class DemoServer {
       },
     }
   }
+}
+
+/** A page whose size was changed is sent as it is: under a coding the difference would be gone. */
+function mannered(page: Page | undefined, manner: Manner): Page | undefined {
+  if (page === undefined || manner.kind !== 'page' || manner.pageBytes === undefined) return page
+  return { ...page, bytesTarget: manner.pageBytes, coding: 'identity' }
+}
+
+function misbehave(exchange: Exchange, manner: Exclude<Manner, { kind: 'page' }>): void {
+  if (manner.kind === 'answer') {
+    const { status, headers } = manner
+    return exchange.send(status, ['content-type', 'text/html; charset=utf-8', ...headers], [Buffer.from(`<!DOCTYPE html><title>${status}</title>\n`)])
+  }
+  exchange.note(0, [])
+  if (manner.kind === 'reset') exchange.reset()
 }
 
 function validatorsOf({ hostIndex, index, revision }: Page): { readonly etag: string, readonly lastModified: string } {

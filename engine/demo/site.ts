@@ -19,6 +19,8 @@ export interface SiteOptions {
   /** Pages in the whole web. */
   readonly pages: number
   readonly seed: number
+  /** Of the first host, the others having equal shares of the rest; 0 or absent: sizes are uneven. */
+  readonly firstHostPages?: number
   /** Share of all pages that are faulty, 0 to 1; above the share of leaves (about 7/8) it has no further effect. */
   readonly faultShare: number
   /** Share of the pages that change with each edition (see changes.ts), and of those without dependents that are gone from the first on. */
@@ -54,7 +56,7 @@ export class Site {
 
   constructor(options: SiteOptions) {
     this.options = options
-    this.layout = new Layout(options.hosts, options.pages, options.seed)
+    this.layout = new Layout({ hosts: options.hosts, pages: options.pages, seed: options.seed, firstHostPages: options.firstHostPages ?? 0 })
   }
 
   /** The front page of the first host: the trees lead from it to every page. */

@@ -6,6 +6,7 @@ import { fork, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { SluiceError } from '../core/errors.ts'
+import type { Behaviour, HostTally } from './behaviours.ts'
 import type { ToChild, ToParent } from './messages.ts'
 import type { DemoWebOptions } from './options.ts'
 import type { DemoWeb } from './web.ts'
@@ -16,6 +17,10 @@ export interface SpawnedDemoWeb extends Pick<DemoWeb, 'seeds' | 'resolve' | 'caP
   flush(): Promise<void>
   /** Resolves when every request that comes from then on is answered as in this edition. */
   setEdition(edition: number): Promise<void>
+  /** Resolves when these hosts behave so; `{}` is well. */
+  behave(hosts: readonly string[], behaviour: Behaviour): Promise<void>
+  /** What was asked of each host so far; peaks start again. */
+  takeTallies(): Promise<ReadonlyMap<string, HostTally>>
 }
 
 /** How long a child may take to end after it was told to. */
@@ -31,21 +36,27 @@ export async function spawnDemoWeb(options: DemoWebOptions = {}): Promise<Spawne
   if (message.type !== 'ready') throw new SluiceError('internal', `the demonstration web began with ${message.type}`)
   child.unref()
   child.channel?.unref()
-  let asking: Promise<void> = Promise.resolve()
-  const ask = async (message: ToChild): Promise<void> => {
+  let asking: Promise<unknown> = Promise.resolve()
+  const ask = (message: ToChild): Promise<ToParent> => {
     // One at a time: answers carry no number.
     const before = asking
-    asking = (async () => {
+    const answer = (async () => {
       await before
-      await askOnce(child, message)
+      return askOnce(child, message)
     })()
-    await asking
+    asking = answer
+    return answer
   }
   return {
     seeds: message.seeds, resolve: new Map(message.resolve), caPem: message.caPem, port: message.port, pages: message.pages,
     pid: child.pid!,
-    flush: () => ask({ type: 'flush' }),
-    setEdition: (edition) => ask({ type: 'edition', edition }),
+    flush: async () => void await ask({ type: 'flush' }),
+    setEdition: async (edition) => void await ask({ type: 'edition', edition }),
+    behave: async (hosts, behaviour) => void await ask({ type: 'behave', hosts, behaviour }),
+    async takeTallies() {
+      const answer = await ask({ type: 'takeTallies' })
+      return new Map(answer.type === 'tallies' ? answer.tallies : [])
+    },
     async close() {
       if (child.exitCode !== null || child.signalCode !== null) return
       child.ref()
@@ -57,11 +68,12 @@ export async function spawnDemoWeb(options: DemoWebOptions = {}): Promise<Spawne
   }
 }
 
-async function askOnce(child: ChildProcess, message: ToChild): Promise<void> {
+async function askOnce(child: ChildProcess, message: ToChild): Promise<ToParent> {
   child.channel?.ref()
   child.send(message)
-  await nextMessage(child)
+  const answer = await nextMessage(child)
   child.channel?.unref()
+  return answer
 }
 
 /** The channel's end, and not the process's, is what no message can come after. */

@@ -4,6 +4,7 @@
  */
 import { SluiceError } from '../core/errors.ts'
 import { makeAuthority } from './authority.ts'
+import { Behaviours, type Behaviour, type HostTally } from './behaviours.ts'
 import { MadeBodies, type Bodies } from './bodies.ts'
 import { CorpusBodies, readCorpusFolder } from './corpus-bodies.ts'
 import { domains } from './layout.ts'
@@ -38,6 +39,10 @@ export interface DemoWeb {
   latencyMs: number
   /** The edition that is served; may be set at any time. */
   edition: number
+  /** How hosts of the web behave from now on; `{}` is well. */
+  behave(hosts: readonly string[], behaviour: Behaviour): Promise<void>
+  /** What was asked of each host so far; peaks start again. */
+  takeTallies(): ReadonlyMap<string, HostTally>
   /** Writes what the log file still lacks. */
   flush(): void
   /** Ends all connections and frees the port; idempotent. */
@@ -49,17 +54,19 @@ export async function startDemoWeb(options: DemoWebOptions = {}): Promise<DemoWe
   const resolved = resolveOptions(options)
   const folder = resolved.pagesDir === undefined ? undefined : readCorpusFolder(resolved.pagesDir)
   const hosts = folder === undefined || options.pagesPerHost !== undefined ? resolved.hosts : Math.min(resolved.hosts, folder.files.length)
-  const pages = folder === undefined || options.pagesPerHost !== undefined ? hosts * resolved.pagesPerHost : folder.files.length
+  const firstHostPages = folder === undefined ? resolved.firstHostPages : 0
+  const evenPages = firstHostPages === 0 ? hosts * resolved.pagesPerHost : firstHostPages + (hosts - 1) * resolved.pagesPerHost
+  const pages = folder === undefined || options.pagesPerHost !== undefined ? evenPages : folder.files.length
   const listeners = await Listeners.open(hosts, resolved.port)
   try {
     const site = new Site({
-      scheme: resolved.tls ? 'https' : 'http', port: listeners.port, hosts, pages, seed: resolved.seed,
+      scheme: resolved.tls ? 'https' : 'http', port: listeners.port, hosts, pages, seed: resolved.seed, firstHostPages,
       faultShare: resolved.faultShare, sizeScale: resolved.sizeScale, changeShare: resolved.changeShare, goneShare: resolved.goneShare,
       bodies: folder === undefined ? 'made' : 'given',
     })
     const bodies: Bodies = folder === undefined ? await MadeBodies.open(site) : new CorpusBodies(site, folder)
     const authority = resolved.tls ? await makeAuthority(domains) : undefined
-    const server = new DemoServer({ site, bodies, log: openLog(resolved), listeners, authority })
+    const server = new DemoServer({ site, bodies, log: openLog(resolved), listeners, authority, behaviours: new Behaviours(resolved.seed) })
     server.latencyMs = resolved.latencyMs
     server.edition = resolved.edition
     return webOf(server)
@@ -70,7 +77,7 @@ export async function startDemoWeb(options: DemoWebOptions = {}): Promise<DemoWe
 }
 
 function webOf(server: DemoServer): DemoWeb {
-  const { site, log, listeners, authority } = server.parts
+  const { site, log, listeners, authority, behaviours } = server.parts
   const resolve = new Map<string, string>()
   for (let host = 0; host < site.layout.hosts; host++) resolve.set(site.layout.hostName(host), listeners.addressOf(host))
   return {
@@ -80,6 +87,12 @@ function webOf(server: DemoServer): DemoWeb {
     set latencyMs(delayMs: number) { server.latencyMs = delayMs },
     get edition() { return server.edition },
     set edition(edition: number) { server.edition = edition },
+    async behave(hosts, behaviour) {
+      behaviours.set(hosts, behaviour)
+      const indexes = hosts.map((host) => site.layout.hostIndex(host)).filter((index) => index >= 0)
+      await listeners.setRefusing(indexes, behaviour.connections === 'refused')
+    },
+    takeTallies: () => behaviours.take(),
     flush: () => log.flush(),
     async close() {
       await listeners.close()

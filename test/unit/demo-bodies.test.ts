@@ -124,5 +124,5 @@ test('the command\'s flags become the options of their names', () => {
   expect(webOptions({ hosts: '3', pagesPerHost: 5, tls: true, pages: 'dir', log: 'file', out: 'there' }))
     .toEqual({ hosts: 3, pagesPerHost: 5, tls: true, pagesDir: 'dir', logFile: 'file', outDir: 'there' })
   const defaults = Object.fromEntries(webFlags.filter((flag) => flag.default !== undefined).map((flag) => [flag.flags, flag.default]))
-  expect(defaults).toEqual({ '--hosts <n>': 24, '--edition <n>': 0, '--change-share <n>': 0, '--gone-share <n>': 0, '--seed <n>': 1, '--port <n>': 0, '--latency-ms <n>': 0, '--fault-share <n>': 0, '--size-scale <n>': 1, '--tls': false })
+  expect(defaults).toEqual({ '--hosts <n>': 24, '--first-host-pages <n>': 0, '--edition <n>': 0, '--change-share <n>': 0, '--gone-share <n>': 0, '--seed <n>': 1, '--port <n>': 0, '--latency-ms <n>': 0, '--fault-share <n>': 0, '--size-scale <n>': 1, '--tls': false })
 })
