@@ -1,0 +1,39 @@
+/** What a run's directory and its server's log say when the crawler is closed. Reads only. */
+import { createReadStream } from 'node:fs'
+import { readdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import type { RequestEntry, Site } from '../../engine/demo/index.ts'
+import type { PageRecord } from '../../engine/index.ts'
+import type { Evidence } from './scenario.ts'
+
+type Found = Pick<Evidence, 'records' | 'recordUrls' | 'failedCodes' | 'pagesWithoutRecord' | 'answeredWithoutRecord' | 'recordsWithoutAnswer'>
+
+export async function readEvidence(dir: string, logFile: string, site: Site): Promise<Found> {
+  const answered = new Set<string>()
+  for await (const { host, path, status } of linesOf<RequestEntry>(logFile)) if (status === 200) answered.add(`${host}${path}`)
+  const urls = new Map<string, boolean>()
+  const failedCodes: Record<string, number> = {}
+  let records = 0
+  for (const name of await readdir(dir)) {
+    if (!/^pages-\d+\.jsonl$/.test(name)) continue
+    for await (const { url, outcome, code } of linesOf<PageRecord>(join(dir, name))) {
+      records += 1
+      urls.set(url, outcome === 'ok')
+      if (outcome === 'failed') failedCodes[code ?? 'none'] = (failedCodes[code ?? 'none'] ?? 0) + 1
+    }
+  }
+  const found = { pagesWithoutRecord: 0, answeredWithoutRecord: 0, recordsWithoutAnswer: 0 }
+  for (const { url, host, path } of site.allPages()) {
+    const isGood = urls.get(url)
+    const isAnswered = answered.has(`${host}${path}`)
+    if (isGood === undefined) found.pagesWithoutRecord += 1
+    if (isGood === undefined && isAnswered) found.answeredWithoutRecord += 1
+    if (isGood === true && !isAnswered) found.recordsWithoutAnswer += 1
+  }
+  return { records, recordUrls: urls.size, failedCodes, ...found }
+}
+
+async function* linesOf<T>(file: string): AsyncGenerator<T, void, void> {
+  for await (const line of createInterface({ input: createReadStream(file), crlfDelay: Number.POSITIVE_INFINITY })) yield JSON.parse(line) as T
+}
