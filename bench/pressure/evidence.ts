@@ -7,9 +7,16 @@ import type { RequestEntry, Site } from '../../engine/demo/index.ts'
 import type { PageRecord } from '../../engine/index.ts'
 import type { Evidence } from './scenario.ts'
 
-type Found = Pick<Evidence, 'records' | 'recordUrls' | 'failedCodes' | 'pagesWithoutRecord' | 'answeredWithoutRecord' | 'recordsWithoutAnswer'>
+type Found = Pick<Evidence, 'records' | 'recordUrls' | 'failedCodes' | 'pagesWithoutRecord' | 'othersWithoutRecord' | 'answeredWithoutRecord' | 'recordsWithoutAnswer'>
 
-export async function readEvidence(dir: string, logFile: string, site: Site): Promise<Found> {
+export interface Sources {
+  readonly dir: string
+  readonly logFile: string
+  readonly site: Site
+  readonly concerned: ReadonlySet<string>
+}
+
+export async function readEvidence({ dir, logFile, site, concerned }: Sources): Promise<Found> {
   const answered = new Set<string>()
   for await (const { host, path, status } of linesOf<RequestEntry>(logFile)) if (status === 200) answered.add(`${host}${path}`)
   const urls = new Map<string, boolean>()
@@ -23,11 +30,12 @@ export async function readEvidence(dir: string, logFile: string, site: Site): Pr
       if (outcome === 'failed') failedCodes[code ?? 'none'] = (failedCodes[code ?? 'none'] ?? 0) + 1
     }
   }
-  const found = { pagesWithoutRecord: 0, answeredWithoutRecord: 0, recordsWithoutAnswer: 0 }
+  const found = { pagesWithoutRecord: 0, othersWithoutRecord: 0, answeredWithoutRecord: 0, recordsWithoutAnswer: 0 }
   for (const { url, host, path } of site.allPages()) {
     const isGood = urls.get(url)
     const isAnswered = answered.has(`${host}${path}`)
     if (isGood === undefined) found.pagesWithoutRecord += 1
+    if (isGood === undefined && !concerned.has(host)) found.othersWithoutRecord += 1
     if (isGood === undefined && isAnswered) found.answeredWithoutRecord += 1
     if (isGood === true && !isAnswered) found.recordsWithoutAnswer += 1
   }

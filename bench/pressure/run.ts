@@ -10,11 +10,13 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { limits } from '../../engine/core/limits.ts'
+import type { HostRule } from '../../engine/core/options.ts'
 import { share } from '../../engine/demo/random.ts'
 import { Site, spawnDemoWeb, type DemoWebOptions, type SpawnedDemoWeb } from '../../engine/demo/index.ts'
 import { Crawler, type CrawlOptionsGiven } from '../../engine/index.ts'
 import { readEvidence } from './evidence.ts'
 import { moodFileVariable } from './extractor.ts'
+import { spawnGateway, type Gateway } from './gateway.ts'
 import { Consumer, fillDisk, lockStore, mountSmallDisk, Parser, unmount } from './props.ts'
 import { Sampler } from './sampler.ts'
 import type { Evidence, Scenario, Stage, Step, Verdict } from './scenario.ts'
@@ -45,16 +47,22 @@ export async function runScenario(scenario: Scenario, order: RunOrder): Promise<
   if (hasSmallDisk) mountSmallDisk(dir, smallDiskMb)
   const logFile = join(props, 'requests.jsonl')
   const web = await spawnDemoWeb({ ...usualWeb, ...scenario.web, seed: order.seed, logFile })
+  const gateway = scenario.needs?.includes('gateway') === true ? await spawnGateway(web.resolve) : undefined
   try {
     const site = siteOf({ ...usualWeb, ...scenario.web }, web, order.seed)
     const parser = new Parser(props)
     process.env[moodFileVariable] = parser.file
-    const crawler = await Crawler.open({ ...usualOptions(dir, web), ...scenario.options, ...(order.isContrast && scenario.contrast?.options) })
-    const seen = await crawl({ scenario, order, web, site, crawler, parser, dir })
+    const cast = castOf(scenario, site, order.seed)
+    const crawler = await Crawler.open({
+      ...usualOptions(dir, web), hostLimits: hostLimitsOf(scenario, cast, order.seed),
+      ...scenario.options, ...(order.isContrast && scenario.contrast?.options),
+    })
+    const seen = await crawl({ scenario, order, web, cast, site, crawler, parser, gateway, dir })
     await web.flush()
-    const evidence = { ...seen, ...await readEvidence(dir, logFile, site) }
+    const evidence = { ...seen, ...await readEvidence({ dir, logFile, site, concerned: cast.concerned }) }
     return { evidence, verdicts: judge(scenario.claims, evidence) }
   } finally {
+    gateway?.close()
     await web.close()
     if (hasSmallDisk) unmount(dir)
     for (const name of [dir, props]) await rm(name, { recursive: true, force: true })
@@ -63,7 +71,7 @@ export async function runScenario(scenario: Scenario, order: RunOrder): Promise<
 
 function usualOptions(dir: string, web: SpawnedDemoWeb): CrawlOptionsGiven {
   return {
-    dir, scope: 'any', delayMs: usualDelayMs, timeoutMs: 10_000, threads: 1, allowAddress: ['127.0.0.0/8'], resolve: Object.fromEntries(web.resolve),
+    dir, scope: 'any', timeoutMs: 10_000, threads: 1, allowAddress: ['127.0.0.0/8'], resolve: Object.fromEntries(web.resolve),
     extract: fileURLToPath(new URL('./extractor.js', import.meta.url)),
   }
 }
@@ -73,10 +81,24 @@ function siteOf(options: DemoWebOptions & Record<keyof typeof usualWeb, number>,
   return new Site({ scheme: 'http', port, hosts, pages, seed, firstHostPages, faultShare: 0, sizeScale, bodies: 'made' })
 }
 
+/** Names of hosts. */
+interface Cast {
+  readonly allHosts: readonly string[]
+  readonly concerned: ReadonlySet<string>
+}
+
+function castOf({ concerned }: Scenario, { layout }: Site, seed: number): Cast {
+  const allHosts = Array.from({ length: layout.hosts }, (_, host) => layout.hostName(host))
+  const isConcerned = (host: number): boolean => concerned === 'all' || (typeof concerned === 'number' ? host < concerned : share(seed, host, 41) < concerned.share)
+  return { allHosts, concerned: new Set(allHosts.filter((_, host) => isConcerned(host))) }
+}
+
 interface Crawl {
   readonly scenario: Scenario
   readonly order: RunOrder
   readonly web: SpawnedDemoWeb
+  readonly cast: Cast
+  readonly gateway: Gateway | undefined
   readonly site: Site
   readonly crawler: Crawler
   readonly parser: Parser
@@ -86,17 +108,17 @@ interface Crawl {
 type Seen = Pick<Evidence, 'steps' | 'samples' | 'counters' | 'underWayMax' | 'workersLost'>
 
 async function crawl(given: Crawl): Promise<Seen> {
-  const { scenario, order, web, site, crawler } = given
+  const { scenario, order, web, cast, gateway, site, crawler } = given
   const consumer = new Consumer()
   const stage = stageOf(given, consumer)
   await crawler.add(urlsOf(site))
   const running = crawler.start(scenario.needs?.includes('consumer') === true ? { onPage: consumer.take } : {})
-  await setDelays(stage, scenario.concernedDelayMs, order.seed)
   await sleep(warmS * 1_000 * Math.max(1, order.scale))
   const [first] = stage.concerned as [string]
   const sampler = new Sampler({
-    crawler, concerned: new Set(stage.concerned), limit: () => crawler.host(first)?.limit ?? 0,
-    tally: async () => (await web.takeTallies()).get(first),
+    crawler, concerned: cast.concerned,
+    limit: () => crawler.host(first)?.limit ?? 0,
+    tally: async () => (gateway === undefined ? (await web.takeTallies()).get(first) : gateway.takeTally()),
   })
   const steps: Step[] = []
   const during = async (name: string, kind: Step['kind'], seconds: number): Promise<void> => {
@@ -124,35 +146,24 @@ function* urlsOf(site: Site): Generator<string, void, void> {
   for (const { url } of site.allPages()) yield url
 }
 
-function stageOf({ scenario, order, web, site, crawler, parser, dir }: Crawl, consumer: Consumer): Stage {
-  const allHosts = Array.from({ length: site.layout.hosts }, (_, host) => site.layout.hostName(host))
+function stageOf({ web, cast, crawler, parser, gateway, dir }: Crawl, consumer: Consumer): Stage {
   return {
-    web, crawler, allHosts, concerned: concernedOf(scenario, allHosts, order.seed),
+    web, crawler, allHosts: cast.allHosts, concerned: [...cast.concerned],
     behave: (hosts, behaviour) => web.behave(hosts, behaviour),
     setParser: (mood) => parser.set(mood),
     stallStore: (forMs) => lockStore(join(dir, 'store'), forMs),
     fillDisk: (isFull) => fillDisk(dir, isFull),
     holdConsumer: (isHeld) => consumer.hold(isHeld),
-    setGateway: () => Promise.reject(new Error('the scenario has no gateway')),
+    setGateway: (rules) => gateway!.setRules(rules),
   }
-}
-
-function concernedOf({ concerned }: Scenario, allHosts: readonly string[], seed: number): readonly string[] {
-  if (concerned === 'all') return allHosts
-  if (typeof concerned === 'number') return allHosts.slice(0, concerned)
-  return allHosts.filter((_, host) => share(seed, host, 41) < concerned.share)
 }
 
 /**
  * Delays of the hosts, a second in the mean: were they all the same, pages would come in waves, and a window would count
- * one more or less. A host takes its delay once it is in memory.
+ * one more or less.
  */
-async function setDelays({ crawler, concerned, allHosts }: Stage, concernedDelayMs: number | undefined, seed: number): Promise<void> {
-  for (const [host, name] of allHosts.entries()) {
-    const delayMs = concerned.includes(name) && concernedDelayMs !== undefined ? concernedDelayMs : Math.round(usualDelayMs * (0.75 + 0.5 * share(seed, host, 42)))
-    while (crawler.host(name)?.delayMs !== delayMs) {
-      crawler.setLimit(name, { delayMs })
-      await sleep(5)
-    }
-  }
+function hostLimitsOf({ delayMs = usualDelayMs, concernedDelayMs }: Scenario, { allHosts, concerned }: Cast, seed: number): HostRule[] {
+  return allHosts.map((hosts, host) => ({
+    hosts, delayMs: concerned.has(hosts) && concernedDelayMs !== undefined ? concernedDelayMs : Math.round(delayMs * (0.75 + 0.5 * share(seed, host, 42))),
+  }))
 }

@@ -12,7 +12,7 @@ export interface Watched {
   readonly crawler: Crawler
   readonly concerned: ReadonlySet<string>
   /** Requests at once that are allowed to what the fault concerns. */
-  readonly limit: () => number
+  readonly limit: (stats: Stats) => number
   readonly tally: () => Promise<HostTally | undefined>
 }
 
@@ -53,7 +53,7 @@ export class Sampler {
       const stats = crawler.stats()
       this.samples.push({
         atMs: this.nowMs, pagesConcerned: this.#pagesConcerned, pagesOthers: this.#pagesOthers, blockedOn: stats.blockedOn, inFlight: stats.inFlight,
-        limit: limit(), tally: found, fetches: stats.fetches, retries: stats.retries, ownBytes: memoryNow().ownBytes,
+        limit: limit(stats), tally: found, fetches: stats.fetches, retries: stats.retries, ownBytes: memoryNow().ownBytes,
         bounds: Object.fromEntries(stats.bounds.map(({ name, used, max }) => [name, { used, max }])), ages: agesOf(stats),
       })
       await sleep(Math.max(0, atMs + everyMs - this.nowMs), undefined, { signal }).catch(() => undefined)

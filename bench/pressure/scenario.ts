@@ -67,7 +67,9 @@ export interface Scenario {
   readonly options?: CrawlOptionsGiven
   /** Whose behaviour the fault changes: so many hosts from the first on, a share of all by the seed, or every host. */
   readonly concerned: number | { readonly share: number } | 'all'
-  /** Of the concerned hosts, in place of the crawl's. */
+  /** Least time between two starts on a host, in the mean; a second by default. */
+  readonly delayMs?: number
+  /** Of the concerned hosts. */
   readonly concernedDelayMs?: number
   readonly needs?: readonly ('consumer' | 'smallDisk' | 'gateway')[]
   readonly beforeS?: number
@@ -114,7 +116,9 @@ export interface Evidence {
   readonly failedCodes: Readonly<Record<string, number>>
   /** Pages of the web without a record; all of them were given to the crawl. */
   readonly pagesWithoutRecord: number
-  /** Of those: the server says that it has answered them well. */
+  /** Of those: of hosts that are not concerned. */
+  readonly othersWithoutRecord: number
+  /** Pages without a record of which the server says that it has answered well. */
   readonly answeredWithoutRecord: number
   /** Records of good answers of which the server's log knows nothing. */
   readonly recordsWithoutAnswer: number

@@ -3,6 +3,7 @@
  * are 200 hosts with a delay of one second and answers after 100 ms, so 200 pages a second.
  */
 import type { Scenario } from './scenario.ts'
+import { faultSpan, rate } from './verdicts.ts'
 
 const ownMbUsual = 300
 
@@ -137,6 +138,22 @@ export const scenarios: readonly Scenario[] = [
       more: ({ workersLost, steps }) => {
         const seconds = steps.filter(({ kind }) => kind === 'fault').reduce((sum, { fromMs, toMs }) => sum + (toMs - fromMs) / 1_000, 0)
         return [{ name: 'deaths', isKept: workersLost >= 0.6 * seconds, text: `${workersLost} workers died in ${seconds.toFixed(0)} s` }]
+      },
+    },
+  },
+  {
+    name: 'million', story: 'one host with a million URLs, and a thousand with ten',
+    concerned: 1, concernedDelayMs: 10, delayMs: 3_000, beforeS: 2, afterS: 2,
+    web: { hosts: 1_001, pagesPerHost: 10, firstHostPages: 1_000_000 },
+    faults: [{ name: 'crowd', seconds: 45, begin: () => undefined }],
+    claims: {
+      ownMbMax: 400,
+      more: ({ othersWithoutRecord, samples, steps }) => {
+        const pace = rate(samples, 'concerned', faultSpan(steps))
+        return [
+          { name: 'small hosts', isKept: othersWithoutRecord === 0, text: `${othersWithoutRecord} pages of the small hosts are left` },
+          { name: 'large host', isKept: pace >= 80, text: `the large host goes on at ${pace.toFixed(0)} pages/s, its delay allows 100` },
+        ]
       },
     },
   },

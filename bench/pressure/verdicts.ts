@@ -136,15 +136,15 @@ function retryVerdicts({ retryShareMax }: Claims, { samples, steps }: Evidence):
   return [{ name: 'retries', isKept: share <= retryShareMax, text: `${percent(share)} of the fetches were retries, ${percent(retryShareMax)} allowed` }]
 }
 
-/** In the second half of each fault: the mean limit, and the share of requests that were refused. */
+/** In the second half of each fault: where the limit stands, and the share of requests that were refused. */
 function ceilingVerdicts({ ceilings = {} }: Claims, { samples, steps }: Evidence): Verdict[] {
   return steps.filter(({ name }) => ceilings[name] !== undefined).flatMap((step) => {
     const [ceiling, inside] = [ceilings[step.name]!, within(samples, halfOf(step))]
     const [first, last] = [inside[0]!.tally, inside.at(-1)!.tally]
-    const limit = meanLimit(inside)
+    const limit = medianLimit(inside)
     const [asked, refused] = [last.requests - first.requests, last.refused - first.refused]
     return [
-      { name: `limit, ${step.name}`, isKept: limit >= (1 - settledBelow) * ceiling && limit <= ceiling, text: `the limit settled at ${limit.toFixed(1)}, ${ceiling} are allowed` },
+      { name: `limit, ${step.name}`, isKept: limit >= (1 - settledBelow) * ceiling && limit <= ceiling, text: `the limit settled at ${limit}, ${ceiling} are allowed` },
       { name: `refused, ${step.name}`, isKept: refused < refusedShareMax * asked, text: `${refused} of ${asked} requests were refused` },
     ]
   })
@@ -152,12 +152,13 @@ function ceilingVerdicts({ ceilings = {} }: Claims, { samples, steps }: Evidence
 
 function limitVerdicts({ limitMax }: Claims, { samples, steps }: Evidence): Verdict[] {
   if (limitMax === undefined) return []
-  const limit = meanLimit(within(samples, halfOf(faultSpan(steps))))
-  return [{ name: 'limit', isKept: limit <= limitMax, text: `the limit settled at ${limit.toFixed(1)}, at most ${limitMax}` }]
+  const limit = medianLimit(within(samples, halfOf(faultSpan(steps))))
+  return [{ name: 'limit', isKept: limit <= limitMax, text: `the limit settled at ${limit}, at most ${limitMax}` }]
 }
 
-function meanLimit(samples: readonly Sample[]): number {
-  return samples.reduce((sum, { limit }) => sum + limit, 0) / samples.length
+/** A probe above the limit is no part of where it settled. */
+function medianLimit(samples: readonly Sample[]): number {
+  return samples.map(({ limit }) => limit).sort((a, b) => a - b)[samples.length >> 1] ?? 0
 }
 
 export function percent(share: number): string {
