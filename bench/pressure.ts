@@ -12,7 +12,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { chartOf } from './pressure/chart.ts'
-import { linesOf } from './pressure/print.ts'
+import { linesOf, tableOf, type Judged } from './pressure/print.ts'
 import type { RunOrder, RunResult } from './pressure/run.ts'
 import type { Scenario } from './pressure/scenario.ts'
 import { scenarios } from './pressure/scenarios.ts'
@@ -42,15 +42,14 @@ async function judge(scenario: Scenario, isContrast: boolean): Promise<RunResult
   return result
 }
 
-let wrong = 0
-const results: object[] = []
+const judged: Judged[] = []
 for (const scenario of scenarios) {
   if (values.only !== undefined && !values.only.includes(scenario.name)) continue
   const result = await judge(scenario, false)
-  if (result === undefined || result.verdicts.some(({ isKept }) => !isKept)) wrong += 1
   const contrast = scenario.contrast === undefined || values['no-contrast'] ? undefined : await judge(scenario, true)
-  results.push({ name: scenario.name, seed: Number(values.seed), ...result, ...(contrast && { contrast }) })
+  judged.push({ scenario, result, contrast })
 }
-if (values.json !== undefined) writeFileSync(values.json, JSON.stringify(results))
-console.log(`${results.length} scenarios, seed ${values.seed}: ${wrong} wrong`)
+const wrong = judged.filter(({ result }) => result?.verdicts.every(({ isKept }) => isKept) !== true).length
+if (values.json !== undefined) writeFileSync(values.json, JSON.stringify(judged.map(({ scenario: { name }, ...results }) => ({ name, seed: Number(values.seed), ...results }))))
+console.log(`\n${tableOf(judged)}\n\n${judged.length} scenarios, seed ${values.seed}: ${wrong} wrong`)
 process.exitCode = wrong === 0 ? 0 : 1

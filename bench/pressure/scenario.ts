@@ -49,8 +49,8 @@ export interface Claims {
   readonly recovery?: { readonly of: 'all' | 'concerned'; readonly withinS: number }
   /** RssAnon and RssShmem together. */
   readonly ownMbMax: number
-  /** URLs that may fail. */
-  readonly failedMax?: number
+  /** Pages that may end with another outcome than `ok`. */
+  readonly notOkMax?: number
   /** Tries after the first, as a share of all fetches during the faults. */
   readonly retryShareMax?: number
   /** By the name of a fault: the requests at once that the first concerned host, or the gateway, allows. */
@@ -110,10 +110,11 @@ export interface Evidence {
   readonly steps: readonly Step[]
   readonly samples: readonly Sample[]
   readonly counters: Readonly<Record<'discovered' | 'pending' | 'done' | 'failed' | 'dropped' | 'excluded', number>>
-  /** Of the page records: all, distinct URLs, and those that failed by their codes. */
+  /** Page records: all, and distinct URLs. */
   readonly records: number
   readonly recordUrls: number
-  readonly failedCodes: Readonly<Record<string, number>>
+  /** Pages of the web whose record has another outcome than `ok`, by code or outcome: the web answers each of them well at last. */
+  readonly pagesNotOk: Readonly<Record<string, number>>
   /** Pages of the web without a record; all of them were given to the crawl. */
   readonly pagesWithoutRecord: number
   /** Of those: of hosts that are not concerned. */

@@ -113,7 +113,7 @@ export const scenarios: readonly Scenario[] = [
       end: ({ behave, concerned }) => behave(concerned, {}),
     }],
     // A failed URL spends its tries on a host that fails for every one: those are its own fault as far as anybody can see.
-    claims: { othersShareMin: 0.95, retryShareMax: 0.12, failedMax: Number.POSITIVE_INFINITY, ownMbMax: ownMbUsual },
+    claims: { othersShareMin: 0.95, retryShareMax: 0.12, notOkMax: Number.POSITIVE_INFINITY, ownMbMax: ownMbUsual },
   },
   {
     name: 'challenge', story: 'three hosts of ten turn to challenge pages',

@@ -10,7 +10,7 @@ const refusedShareMax = 0.02
 
 export function judge(claims: Claims, evidence: Evidence): readonly Verdict[] {
   return [
-    countersVerdict(evidence), serverVerdict(evidence), failedVerdict(claims, evidence), boundsVerdict(evidence), memoryVerdict(claims, evidence),
+    countersVerdict(evidence), serverVerdict(evidence), outcomesVerdict(claims, evidence), boundsVerdict(evidence), memoryVerdict(claims, evidence),
     ...othersVerdicts(claims, evidence), ...recoveryVerdicts(claims, evidence), ...blockedVerdicts(claims, evidence),
     ...retryVerdicts(claims, evidence), ...ceilingVerdicts(claims, evidence), ...limitVerdicts(claims, evidence), ...claims.more?.(evidence) ?? [],
   ]
@@ -34,9 +34,10 @@ function serverVerdict({ counters, pagesWithoutRecord, answeredWithoutRecord, re
   }
 }
 
-function failedVerdict({ failedMax = 0 }: Claims, { counters, failedCodes }: Evidence): Verdict {
-  const codes = Object.entries(failedCodes).map(([code, count]) => `${code} ${count}`)
-  return { name: 'failed', isKept: counters.failed <= failedMax, text: `${counters.failed} failed${codes.length === 0 ? '' : ` (${codes.join(', ')})`}` }
+function outcomesVerdict({ notOkMax = 0 }: Claims, { pagesNotOk }: Evidence): Verdict {
+  const counts = Object.entries(pagesNotOk)
+  const sum = counts.reduce((sum, [, count]) => sum + count, 0)
+  return { name: 'outcomes', isKept: sum <= notOkMax, text: `${sum} pages did not end well${sum === 0 ? '' : ` (${counts.map(([code, count]) => `${code} ${count}`).join(', ')})`}` }
 }
 
 function boundsVerdict({ samples }: Evidence): Verdict {

@@ -28,7 +28,7 @@ function evidenceWith(changes: Partial<Evidence> = {}): Evidence {
       { name: 'before', kind: 'before', fromMs: 0, toMs: 10_000 }, { name: 'bad', kind: 'fault', fromMs: 10_000, toMs: 30_000 }, { name: 'after', kind: 'after', fromMs: 30_000, toMs: 50_000 },
     ],
     samples: samplesWith(even), counters: { discovered: 100, pending: 40, done: 50, failed: 0, dropped: 0, excluded: 10 },
-    records: 60, recordUrls: 60, failedCodes: {}, pagesWithoutRecord: 40, othersWithoutRecord: 10, answeredWithoutRecord: 5, recordsWithoutAnswer: 0, underWayMax: 20, workersLost: 0,
+    records: 60, recordUrls: 60, pagesNotOk: {}, pagesWithoutRecord: 40, othersWithoutRecord: 10, answeredWithoutRecord: 5, recordsWithoutAnswer: 0, underWayMax: 20, workersLost: 0,
     ...changes,
   }
 }
@@ -60,10 +60,10 @@ describe('a verdict on a bad afternoon', () => {
     expect(broken({ recordsWithoutAnswer: 1 })).toEqual(['server log'])
   })
 
-  it('finds URLs that failed, unless as many may', () => {
-    const failed = { counters: { discovered: 100, pending: 40, done: 48, failed: 2, dropped: 0, excluded: 10 }, failedCodes: { timeout: 2 } }
-    expect(broken(failed)).toEqual(['failed'])
-    expect(broken(failed, { ...claims, failedMax: 2 })).toEqual([])
+  it('finds pages that did not end well, unless as many may', () => {
+    const bad = { pagesNotOk: { timeout: 1, http_error: 1 } }
+    expect(broken(bad)).toEqual(['outcomes'])
+    expect(broken(bad, { ...claims, notOkMax: 2 })).toEqual([])
   })
 
   it('finds one sample above a bound, and one above the memory that is allowed', () => {
