@@ -27,8 +27,8 @@ export class Sampler {
 
   constructor(watched: Watched) {
     this.#watched = watched
-    watched.crawler.on('page', ({ url, status }) => {
-      if (status === undefined) return
+    watched.crawler.on('page', ({ url, outcome }) => {
+      if (outcome !== 'ok') return
       if (watched.concerned.has(new URL(url).hostname)) this.#pagesConcerned += 1
       else this.#pagesOthers += 1
     })
