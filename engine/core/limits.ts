@@ -163,7 +163,7 @@ export const limits = {
   claimUrlsPerHost: 8,
   claimedUrlsMax: 32_768,
   /** Between hosts that are ready, a step of priority of the next URL is so much later a turn, and in all at most the second. */
-  handicapMsPerPriority: 20,
+  handicapStepMs: 20,
   handicapMsMax: 1_000,
   /** Patterns of `--host-limit` and `setLimit`. */
   hostRulesMax: 10_000,

@@ -14,7 +14,7 @@
  * Invariants: a host lies in a lane of its unit exactly when it could start; a URL is in `leased` from its claim until
  * its outcome is stored. Nothing here waits or does I/O except the store's synchronous reads. Main thread.
  */
-import type { HostRecord, HostUpdate, Store } from '../../storage/store.ts'
+import type { HostUpdate, Store } from '../../storage/store.ts'
 import type { Clock, Random } from '../core/clock.ts'
 import { invariant, type FailureCode, type WallCode } from '../core/errors.ts'
 import { limits } from '../core/limits.ts'
@@ -23,14 +23,13 @@ import type { QueuedUrl } from '../core/types.ts'
 import type { Places } from '../flow/places.ts'
 import { Hands } from './hands.ts'
 import { EndedHosts } from './host-failures.ts'
-import { firstRestEndMs, newHost, putInHand, type Candidate, type Host, type Lease } from './host.ts'
-import { HostLoader, type Belonging, type HostLoaderOptions } from './host-loader.ts'
-import { forgive, forgiven, isUnstored, memoryOf, noteStored, remember } from './host-memory.ts'
-import { Limiter } from './limiter.ts'
+import { firstRestEndMs, putInHand, type Candidate, type Host, type Lease } from './host.ts'
+import { HostLoader, type HostLoaderOptions } from './host-loader.ts'
+import { forgive, forgiven, isUnstored, memoryOf, noteStored } from './host-memory.ts'
+import { HostMaker } from './host-maker.ts'
 import { RetryBudget } from './retry-budget.ts'
 import { Rulings, type FetchEnd, type Ruling } from './rulings.ts'
-import { SharedCaps, type SharedCap } from './shared-cap.ts'
-import { HostRules, matchesHost } from './host-rules.ts'
+import type { SharedCap } from './shared-cap.ts'
 import { Workbench } from './workbench.ts'
 
 export interface SchedulerOptions {
@@ -57,29 +56,26 @@ export class Scheduler {
   readonly #ended: EndedHosts
   readonly #rulings: Rulings
   readonly retries: RetryBudget
-  readonly #rules: HostRules
-  readonly #addresses: SharedCaps
+  readonly #maker: HostMaker
   /** Sequences of leased URLs that will be deferred: their rows come back to the host. */
   readonly #retrying = new Set<number>()
-  /** When the crawl went on from an earlier process: that one's last starts are unknown. */
-  #continuedAtMs: number | undefined
 
   constructor(options: SchedulerOptions) {
     this.#is = options
     this.#bench = new Workbench(options.clock, (host) => this.#forgotten(host), (host) => this.#expectMore(host))
-    this.#rules = new HostRules(options.options.hostLimits)
-    const perAddressMax = options.options.maxPerAddress ?? Number.POSITIVE_INFINITY
-    this.#addresses = new SharedCaps({ room: (inFlight) => perAddressMax - inFlight })
     this.retries = new RetryBudget(options.clock.nowMs())
     this.#hands = new Hands(options, this.retries)
     this.#ended = new EndedHosts(limits.hostsActiveMax)
+    this.#maker = new HostMaker({
+      clock: options.clock, options: options.options, capsOf: options.capsOf, ended: this.#ended, join: (name, ceiling) => this.#bench.join(name, ceiling),
+    })
     this.#rulings = new Rulings({
       clock: options.clock, random: options.random, retries: options.options.retries, patienceMs: options.options.hostPatienceMs ?? 0,
       note: (host) => this.#note(host), onGivenUp: ({ name, ended }) => this.#ended.note(name, ended, options.clock.nowMs()),
     })
     this.#loader = new HostLoader({
       store: options.store, unitOf: options.unitOf, hosts: this.#bench.hosts, hostsMax: options.hostsActiveMax ?? limits.hostsActiveMax,
-      onLoaded: (record, belonging) => this.#attach(record, belonging), onLoadedLate: options.onWork,
+      onLoaded: (record, belonging) => this.#bench.add(this.#maker.make(record, belonging)), onLoadedLate: options.onWork,
     })
   }
 
@@ -120,7 +116,7 @@ export class Scheduler {
    * process, each waits one delay from now, also after a clean stop: the wall clock alone could say how long ago that was.
    */
   open(isContinued: boolean, first: readonly string[] = []): void {
-    if (isContinued) this.#continuedAtMs = this.#is.clock.nowMs()
+    if (isContinued) this.#maker.continuedAtMs = this.#is.clock.nowMs()
     for (const name of first) this.#loader.load(name)
     this.#loader.refill()
   }
@@ -292,19 +288,7 @@ export class Scheduler {
 
   /** The operator's word on the hosts of a pattern, as long as the process runs. */
   setLimit(pattern: string, limit: HostLimit): void {
-    this.#rules.set(pattern, limit)
-    for (const host of this.#bench.hosts.values()) {
-      if (!matchesHost(pattern, host.name)) continue
-      this.#limit(host, this.#rules.of(host.name))
-      this.#settle(host)
-    }
-  }
-
-  #limit(host: Host, { concurrency, delayMs, weight = 1 }: HostLimit): void {
-    if (concurrency !== undefined) host.limiter.setBounds(concurrency)
-    host.unit.ceiling = Math.max(host.unit.ceiling, concurrency?.ceiling ?? 0)
-    host.delayMs = delayMs
-    host.weight = weight
+    for (const host of this.#maker.setLimit(pattern, limit, this.#bench.hosts.values())) this.#settle(host)
   }
 
   /** A cap that is not counted here has room: a gateway goes on, its limit has risen. */
@@ -393,30 +377,6 @@ export class Scheduler {
   #forgotten(host: Host): void {
     if (isUnstored(host)) this.#note(host)
     this.#rulings.forget(host)
-    for (const cap of host.caps ?? []) this.#addresses.leave(cap)
-  }
-
-  #capsOf(name: string, belonging: Belonging): readonly SharedCap[] | undefined {
-    const caps = this.#is.capsOf?.(name) ?? []
-    const { maxPerAddress = Number.POSITIVE_INFINITY } = this.#is.options
-    if (typeof belonging !== 'string' && maxPerAddress < Number.POSITIVE_INFINITY) return [...caps, this.#addresses.join(belonging.address)]
-    return caps.length === 0 ? undefined : caps
-  }
-
-  #attach(record: HostRecord, belonging: Belonging): void {
-    const { clock, options } = this.#is
-    const unit = this.#bench.join(typeof belonging === 'string' ? belonging : belonging.unit, options.concurrency.ceiling)
-    if (this.#continuedAtMs !== undefined) {
-      unit.nextStartAtMs = Math.max(unit.nextStartAtMs, this.#continuedAtMs + Math.max(options.delayMs, record.crawlDelayMs ?? 0))
-    }
-    const host = newHost({ name: record.name, unit, limiter: new Limiter(options.concurrency, record.limit), caps: this.#capsOf(record.name, belonging) })
-    this.#limit(host, this.#rules.of(record.name))
-    host.turnEndedAtMs = clock.nowMs()
-    host.startedAtMs = host.turnEndedAtMs
-    remember(host, record, clock)
-    const known = this.#ended.get(record.name, clock.nowMs())
-    if (known?.ended !== undefined) host.ended = known.ended
-    else if (known !== undefined && host.ended?.outcome === 'failed') forgive(host)
-    this.#bench.add(host)
+    this.#maker.forget(host)
   }
 }

@@ -50,7 +50,7 @@ class Line {
 function handicapMs(lane: Lane): number {
   const host = lane.peek()!
   const priority = host.ended === undefined ? host.claimed[0]?.priority ?? 0 : 0
-  return Math.min(limits.handicapMsMax, priority * limits.handicapMsPerPriority)
+  return Math.min(limits.handicapMsMax, priority * limits.handicapStepMs)
 }
 
 export class Turns {
