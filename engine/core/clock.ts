@@ -10,6 +10,8 @@ export interface Clock {
   wallMs(): number
   /** Calls back once, at or after `nowMs() + delayMs`; answers a function that cancels it. Keeps the process alive. */
   after(delayMs: number, callback: () => void): () => void
+  /** Calls back once what lies in sockets and files was read; answers a function that cancels it. */
+  nextTurn(callback: () => void): () => void
 }
 
 /** A number in [0, 1). */
@@ -29,6 +31,11 @@ export const systemClock: Clock = {
     }
     wait(delayMs)
     return () => clearTimeout(timer)
+  },
+  nextTurn(callback) {
+    // Immediates have their turn after the poll for events, in which sockets are read.
+    const immediate = setImmediate(callback)
+    return () => clearImmediate(immediate)
   },
 }
 

@@ -6,9 +6,12 @@
  *   start ----- counted -----| hold ... proceed |----- counted ----- end
  *
  * One timer serves both the deadline and the bound on silence in a body: it fires at the earlier of the two, and is
- * armed again when a byte came meanwhile. So a byte costs an assignment and no timer.
+ * armed again when a byte came meanwhile. So a byte costs an assignment and no timer. By how much our own loop was late
+ * to see it, it is put off (patience.ts).
  */
 import type { Clock } from '../core/clock.ts'
+import { afterPatiently } from './patience.ts'
+import { onAbort } from './shared-abort.ts'
 
 export interface Stop {
   readonly code: 'timeout' | 'aborted'
@@ -18,9 +21,10 @@ export interface Stop {
 export class Deadline {
   readonly #clock: Clock
   readonly #limitMs: number
-  readonly #signal: AbortSignal | undefined
-  readonly #onAbort = (): void => this.stop({ code: 'aborted', detail: 'the fetch was aborted' })
+  readonly #forgetSignal: () => void = () => {}
   #countedMs = 0
+  /** What our own loop was late by. */
+  #excusedMs = 0
   /** When counting began or went on; undefined while held. */
   #countingSinceMs: number | undefined
   #silenceMsMax = Number.POSITIVE_INFINITY
@@ -32,11 +36,11 @@ export class Deadline {
   constructor(clock: Clock, limitMs: number, signal?: AbortSignal) {
     this.#clock = clock
     this.#limitMs = limitMs
-    this.#signal = signal
     this.#countingSinceMs = clock.nowMs()
-    if (signal?.aborted === true) this.#onAbort()
+    const abort = (): void => this.stop({ code: 'aborted', detail: 'the fetch was aborted' })
+    if (signal?.aborted === true) abort()
     else {
-      signal?.addEventListener('abort', this.#onAbort, { once: true })
+      if (signal !== undefined) this.#forgetSignal = onAbort(signal, abort)
       this.#arm()
     }
   }
@@ -92,16 +96,19 @@ export class Deadline {
   /** The fetch is over: nothing fires any more. */
   end(): void {
     this.#disarm()
-    this.#signal?.removeEventListener('abort', this.#onAbort)
+    this.#forgetSignal()
   }
 
   #arm(): void {
     this.#disarm()
-    const untilDeadlineMs = this.#limitMs - this.elapsedMs
+    const untilDeadlineMs = this.#limitMs + this.#excusedMs - this.elapsedMs
     const untilSilenceMs = this.#heardAtMs + this.#silenceMsMax - this.#clock.nowMs()
     if (untilDeadlineMs <= 0) return this.stop({ code: 'timeout', detail: `no complete answer within ${this.#limitMs} ms` })
     if (untilSilenceMs <= 0) return this.stop({ code: 'timeout', detail: `no byte of the body for ${this.#silenceMsMax} ms` })
-    this.#cancelTimer = this.#clock.after(Math.min(untilDeadlineMs, untilSilenceMs), () => this.#arm())
+    this.#cancelTimer = afterPatiently(this.#clock, Math.min(untilDeadlineMs, untilSilenceMs), (lateMs) => {
+      this.#excusedMs += lateMs
+      this.#arm()
+    })
   }
 
   #disarm(): void {

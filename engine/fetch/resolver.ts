@@ -10,6 +10,7 @@ import { isIP } from 'node:net'
 import type { Clock } from '../core/clock.ts'
 import { limits } from '../core/limits.ts'
 import type { Failure } from './failure-codes.ts'
+import { afterPatiently } from './patience.ts'
 import type { Address, LookupResult, NameLookup } from './name-lookup.ts'
 
 export type Resolution = ({ readonly ok: true } & Address) | ({ readonly ok: false } & Failure)
@@ -80,7 +81,7 @@ export class Resolver {
   /** The look-up under its deadline; what comes later is not waited for. */
   #ask(name: string): Promise<LookupResult> {
     return new Promise((resolve) => {
-      const cancel = this.#clock.after(limits.dnsTimeoutMs, () => {
+      const cancel = afterPatiently(this.#clock, limits.dnsTimeoutMs, () => {
         resolve({ ok: false, code: 'dns_failed', detail: `no answer for ${name} within ${limits.dnsTimeoutMs} ms` })
       })
       void this.#lookup.lookup(name).then(resolve).finally(cancel)

@@ -35,6 +35,10 @@ export class TestClock implements Clock {
     return () => void this.#timers.delete(timer)
   }
 
+  nextTurn(callback: () => void): () => void {
+    return this.after(0, callback)
+  }
+
   /** Timers that have neither fired nor been cancelled. */
   get timersCount(): number {
     return this.#timers.size
