@@ -49,10 +49,16 @@ export interface CommitLoopOptions {
   readonly onFailed: (error: unknown) => void
   /** There is no room for the batch on the disk: it waits for `retry`. */
   readonly onFull: () => void
+  /** Outcomes that may wait; default limits.commitQueueUrlsMax. */
+  readonly queueUrlsMax?: () => number
+  /** Bytes of a batch; default limits.commitBytesMax. */
+  readonly commitBytesMax?: number
 }
 
 export class CommitLoop {
   readonly #is: CommitLoopOptions
+  readonly #queueUrlsMax: () => number
+  readonly #bytesMax: number
   #batch = newBatch()
   #committing: Promise<void> | undefined
   #cancelTimer: (() => void) | undefined
@@ -67,6 +73,8 @@ export class CommitLoop {
 
   constructor(options: CommitLoopOptions) {
     this.#is = options
+    this.#queueUrlsMax = options.queueUrlsMax ?? (() => limits.commitQueueUrlsMax)
+    this.#bytesMax = options.commitBytesMax ?? limits.commitBytesMax
   }
 
   /** Outcomes and deferrals that wait, without the batch that is being committed. */
@@ -75,7 +83,12 @@ export class CommitLoop {
   }
 
   get isFull(): boolean {
-    return this.queued >= limits.commitQueueUrlsMax || this.#batch.bytes >= 2 * limits.commitBytesMax
+    return this.queued >= this.#queueUrlsMax() || this.#batch.bytes >= 2 * this.#bytesMax
+  }
+
+  /** Bytes of what waits, without the batch that is being committed. */
+  get queuedBytes(): number {
+    return this.#batch.bytes
   }
 
   get isIdle(): boolean {
@@ -90,7 +103,7 @@ export class CommitLoop {
 
   end(ended: EndedUrl, warc?: WarcPlace): void {
     this.#batch.ended.push(ended)
-    this.#batch.bytes += ended.line.byteLength + ended.links.count * 100
+    this.#batch.bytes += bytesOf(ended)
     if (warc !== undefined) this.#batch.warcLengths.set(warc.file, warc.offset + warc.length)
     this.#schedule()
   }
@@ -164,7 +177,7 @@ export class CommitLoop {
     this.#batch.sinceMs ??= nowMs
     if (this.#committing !== undefined || this.#failure !== undefined) return
     const waitMs = this.#batch.sinceMs + limits.commitAgeMsMax - nowMs
-    const isLarge = this.queued >= limits.commitUrlsMax || this.#batch.bytes >= limits.commitBytesMax
+    const isLarge = this.queued >= limits.commitUrlsMax || this.#batch.bytes >= this.#bytesMax
     if (isLarge || waitMs <= 0 || this.#batch.adders.length + this.#batch.againAskers.length > 0) {
       void this.#commit()
       return
@@ -216,6 +229,11 @@ export class CommitLoop {
       this.#is.onFailed(error)
     }
   }
+}
+
+/** Bytes of an outcome in memory, about. */
+export function bytesOf({ line, links }: EndedUrl): number {
+  return line.byteLength + links.count * 100
 }
 
 /** Hands each waiter the answers to its own URLs. */

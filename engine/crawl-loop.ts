@@ -158,6 +158,11 @@ export class CrawlLoop {
   store(run: Run<Settled>, settled: Settled): void {
     const { ended, warc, record } = settled
     const isPage = stateOfOutcome[ended.outcome] === 'done'
+    if (run.window !== undefined) {
+      this.#parts.gate.bounds.window.left()
+      // There is room in the window.
+      this.wake()
+    }
     if (isPage) run.pagesStored += 1
     else run.giveBack()
     if (isPage) this.#restingSinceMs = undefined
@@ -183,7 +188,8 @@ export class CrawlLoop {
 
   /** A batch is stored: its leases end, its hosts may have more to do. */
   readonly committed = (batch: CommitBatch, result: CommitResult): void => {
-    const { scheduler } = this.#parts
+    const { gate, scheduler } = this.#parts
+    gate.bounds.commitUrls.left(batch.ended.length + batch.deferred.length)
     for (const { url } of [...batch.ended, ...batch.deferred]) scheduler.settled(url.host, url.sequence)
     for (const { name, priority } of result.hostsGrown) scheduler.grow(name, priority)
     // Only for those who ask for it: a page that falls due again gives no dead host a new chance.
@@ -227,6 +233,7 @@ export class CrawlLoop {
     while (!commits.isFull && run.window?.isFull !== true) {
       const settled = this.#parses.collect(needsRecord)
       if (settled === undefined) return
+      this.#parts.gate.bounds.slots.left()
       if (this.#isWall(run, settled)) continue
       if (run.window === undefined) {
         this.store(run, settled)
@@ -285,17 +292,10 @@ export class CrawlLoop {
     return 'suspects'
   }
 
-  /** The bound that forbids another fetch, the last stage first: what it lacks is why the stages before it wait. */
+  /** What forbids another fetch. */
   #bound(run: Run<Settled>): BlockedOn {
-    const { commits, fetcher, options, pool } = this.#parts
     if (this.#isPaused) return 'paused'
-    if (run.window?.isFull === true) return 'consumer'
-    if (this.#shortage !== undefined) return this.#shortage
-    if (commits.isFull) return 'commit'
-    if (pool.slotsFree === 0 || this.receivedCount > 0) return 'page_ring'
-    if (fetcher.isShortOfBytes) return 'body_bytes'
-    if (this.inFlight >= options.connections) return 'connections'
-    return run.hasRoom ? 'nothing' : 'limit'
+    return this.#parts.gate.blockedOn({ run, shortOf: this.#shortage, inFlight: this.inFlight, received: this.receivedCount })
   }
 
   /** There is no room for what a fetch would have written. */
@@ -355,12 +355,12 @@ export class CrawlLoop {
   }
 
   #setTimer(): void {
-    const { clock, scheduler } = this.#parts
+    const { clock, gate, scheduler } = this.#parts
     this.#cancelTimer?.()
     this.#cancelTimer = undefined
     if (this.#isPaused) return
     const { on } = this.meter.blocked
-    const startAtMs = on === 'politeness' ? scheduler.nextAtMs() : on === 'suspects' ? this.#suspectAtMs : undefined
+    const startAtMs = on === 'politeness' ? scheduler.nextAtMs() : on === 'suspects' ? this.#suspectAtMs : gate.opensAtMs(on)
     const waitMs = Math.min(startAtMs === undefined ? Number.POSITIVE_INFINITY : startAtMs - clock.nowMs(), this.#due.lookInMs)
     if (waitMs < Number.POSITIVE_INFINITY) this.#cancelTimer = clock.after(waitMs, this.wake)
   }

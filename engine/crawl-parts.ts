@@ -10,6 +10,7 @@ import type { CrawlOptions } from './core/options.ts'
 import type { PageRecord } from './core/types.ts'
 import type { Fetcher } from './fetch/fetcher.ts'
 import type { DiskSpace } from './flow/disk-space.ts'
+import type { Gate } from './flow/gate.ts'
 import type { NearDuplicates } from './near-duplicates.ts'
 import type { Recrawl } from './schedule/recrawl.ts'
 import type { Scheduler } from './schedule/scheduler.ts'
@@ -24,6 +25,7 @@ export interface CrawlParts {
   readonly pool: Pick<ParsePool, 'collect' | 'fill' | 'isStuck' | 'rotateWarc' | 'slotsFree' | 'stats' | 'withdraw'>
   readonly commits: CommitLoop
   readonly disk: Pick<DiskSpace, 'shortOf'>
+  readonly gate: Pick<Gate, 'blockedOn' | 'bounds' | 'connectionsMax' | 'governor' | 'heldBytes' | 'isOwnFault' | 'memory' | 'opensAtMs'>
   readonly recrawl: Recrawl
   /** Absent: pages have no SimHash. */
   readonly nearDuplicates: NearDuplicates | undefined

@@ -9,9 +9,9 @@
  */
 import { addUrls, type AddTarget } from './add-urls.ts'
 import type { AddOptions, AddResult, CrawlerEvents, CrawlState, HostPressure, HostStats, RequeueFilter, RequeueResult, RunOptions, SeedSource, StartOptions, Stats, Summary } from './core/api-types.ts'
+import { bytesOf } from './commit-loop.ts'
 import { SluiceError } from './core/errors.ts'
 import { hostNameOf } from './core/host-name.ts'
-import { limits } from './core/limits.ts'
 import { resolveHostLimit, resolveRunLimits, type CrawlOptions, type CrawlOptionsGiven, type HostLimitGiven } from './core/options.ts'
 import { stateOfOutcome, type PageRecord } from './core/types.ts'
 import { CrawlLoop } from './crawl-loop.ts'
@@ -301,9 +301,13 @@ export class Crawler {
     const { signal, ...given } = options
     // Before anything begins: a run that fails to start would be one that is under way for ever.
     if (signal !== undefined && !(signal instanceof AbortSignal)) throw new SluiceError('bad_option', 'signal: expected an AbortSignal')
+    const { gate } = this.#stages.parts
     const window: AckWindow<Settled> | undefined = hasConsumer
       ? new AckWindow({
-          sizeMax: limits.pagesUnackedMax,
+          sizeMax: () => gate.bounds.window.limit,
+          // Once as bytes, and once as the record that is handed out.
+          bytesOf: ({ ended }) => 2 * bytesOf(ended),
+          bytesMax: gate.memory.windowBytes,
           isHanded: ({ ended }) => stateOfOutcome[ended.outcome] === 'done',
           onAck: (settled) => this.#loop.store(run, settled),
         })

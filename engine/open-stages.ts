@@ -5,7 +5,6 @@
  * Main thread.
  */
 import { access, statfs } from 'node:fs/promises'
-import { availableParallelism } from 'node:os'
 import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { acquireDir } from '../storage/control.ts'
@@ -31,6 +30,7 @@ import { createNameLookup, systemNameServices } from './fetch/name-lookup.ts'
 import { Resolver } from './fetch/resolver.ts'
 import { createTlsTrust } from './fetch/tls-context.ts'
 import { DiskSpace, type FreeSpace } from './flow/disk-space.ts'
+import { openFlow, type Flow } from './flow/flow.ts'
 import { NearDuplicates } from './near-duplicates.ts'
 import type { Belonging } from './schedule/host-loader.ts'
 import { Recrawl } from './schedule/recrawl.ts'
@@ -110,13 +110,11 @@ async function openAll(given: CrawlOptionsGiven, on: StageEvents, closers: Close
   for (const name of store.scope()) scopeTable.add(name)
   const suspects = Suspects.open(dir, store)
   closers.push(() => suspects.close())
-  const pool = await openPool({ inHandFile: suspects.notesFile, options, dir, store, known, queries, scopeTable })
+  const flow = openFlow(options, clock)
+  const pool = await openPool({ flow, inHandFile: suspects.notesFile, options, dir, store, known, queries, scopeTable })
   closers.push(() => pool.close())
-  const budget = new ByteBudget(limits.bodyBytesInFlightMax)
   const resolver = new Resolver({ lookup: createNameLookup(systemNameServices()), pins: options.resolve, clock })
-  const guard = createAddressGuard(options.allowAddress)
-  const trust = createTlsTrust({ ca: options.ca, insecure: options.insecure })
-  const fetcher = new Fetcher({ resolver, guard, trust, budget, clock, userAgent: options.userAgent })
+  const fetcher = openFetcher(options, flow, resolver)
   closers.push(() => fetcher.close())
   const robots = new RobotsGate({
     fetcher, clock, userAgent: options.userAgent, deadlineMs: options.timeoutMs,
@@ -132,7 +130,10 @@ async function openAll(given: CrawlOptionsGiven, on: StageEvents, closers: Close
     disk.noteFull()
     on.onWork()
   }
-  const commits = new CommitLoop({ store, clock, onCommitted: on.onCommitted, onFailed: on.onFailed, onFull })
+  const commits = new CommitLoop({
+    store, clock, onCommitted: on.onCommitted, onFailed: on.onFailed, onFull,
+    queueUrlsMax: () => flow.bounds.commitUrls.limit, commitBytesMax: flow.memory.commitBytes,
+  })
   // Of a store that cannot be written the run was told.
   closers.push(() => storeHosts(scheduler, commits).catch(() => {}))
   pool.onProgress = on.onWork
@@ -149,11 +150,13 @@ async function openAll(given: CrawlOptionsGiven, on: StageEvents, closers: Close
   })
   closers.push(() => disk.stop())
   await disk.start()
+  const gate = flow.openGate({ commits, fetcher, pool, onRoom: on.onWork })
+  closers.push(() => gate.stop())
 
   await store.saveOptions(storedOptions(options))
   return {
     parts: {
-      store, scheduler, fetcher, robots, pool, commits, disk, suspects, clock, options, events,
+      store, scheduler, fetcher, robots, pool, commits, disk, gate, suspects, clock, options, events,
       recrawl: new Recrawl(options.recrawl, Math.random), nearDuplicates: wantsSimhash(options) ? new NearDuplicates() : undefined,
     },
     events, scopeTable, keyPolicy, isContinued: Object.keys(before).length > 0,
@@ -168,7 +171,16 @@ async function freeSpaceOf(dir: string): Promise<FreeSpace> {
   return { freeBytes: bavail * bsize, totalBytes: blocks * bsize }
 }
 
+function openFetcher(options: CrawlOptions, flow: Flow, resolver: Resolver): Fetcher {
+  const guard = createAddressGuard(options.allowAddress)
+  const trust = createTlsTrust({ ca: options.ca, insecure: options.insecure })
+  const budget = new ByteBudget(flow.memory.bodyBytes)
+  const { onNoFiles, rates, socketsIdleMax } = flow
+  return new Fetcher({ resolver, guard, trust, budget, clock: systemClock, userAgent: options.userAgent, rates, socketsIdleMax, onNoFiles })
+}
+
 interface PoolNeeds {
+  readonly flow: Flow
   readonly inHandFile: string
   readonly options: CrawlOptions
   readonly dir: string
@@ -178,10 +190,10 @@ interface PoolNeeds {
   readonly scopeTable: ScopeTable
 }
 
-async function openPool({ inHandFile, options, dir, store, known, queries, scopeTable }: PoolNeeds): Promise<ParsePool> {
+async function openPool({ flow, inHandFile, options, dir, store, known, queries, scopeTable }: PoolNeeds): Promise<ParsePool> {
   const extractor = options.extract === undefined ? undefined : await extractorPath(options.extract)
   return ParsePool.open({
-    threads: options.threads > 0 ? options.threads : Math.max(1, availableParallelism() - 1),
+    threads: flow.workers, slots: flow.memory.slots, heapMb: flow.memory.workerHeapMb,
     maxBodyBytes: options.maxBodyBytes, clock: systemClock,
     worker: {
       known: known.memory, include: options.include, exclude: options.exclude, dedupe: options.dedupe, linkElements: options.linkElements, warcFileFirst: store.warcFileFirst,

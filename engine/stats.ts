@@ -2,11 +2,11 @@
  * The snapshot that `stats()` gives: every bound with its fill, and what holds the crawl back. Reads, never writes.
  * Main thread.
  */
-import type { Bound, CrawlState, HostPressure, HostStats, Stats, Summary } from './core/api-types.ts'
-import { limits } from './core/limits.ts'
+import type { CrawlState, HostPressure, HostStats, Stats, Summary } from './core/api-types.ts'
 import type { Counters } from './core/types.ts'
 import type { CrawlLoop } from './crawl-loop.ts'
 import type { CrawlParts } from './crawl-parts.ts'
+import { boundTable } from './flow/bound-table.ts'
 import { LoopShares } from './flow/loop-shares.ts'
 import type { Settled } from './parse-stage.ts'
 import { pressureOf } from './pressure.ts'
@@ -39,19 +39,13 @@ export interface StatsSource {
 }
 
 export function statsOf({ parts, loop, meter, state, run, elapsedMs, fetches, retries }: StatsSource): Stats {
-  const { commits, fetcher, options, pool, scheduler, store } = parts
+  const { commits, fetcher, gate, options, pool, scheduler, store } = parts
   const [counters, nextDueAtMs] = [store.counters(), store.nextDueAtMs()]
   const [slots, sockets] = [pool.stats(), fetcher.stats()]
-  const bounds: Bound[] = [
-    { name: 'connections', used: loop.inFlight, max: options.connections },
-    { name: 'bodyBytesInFlight', used: sockets.bodyBytesReserved, max: limits.bodyBytesInFlightMax },
-    { name: 'pagesReceived', used: loop.receivedCount, max: options.connections },
-    { name: 'slots', used: slots.slots - slots.free, max: slots.slots },
-    { name: 'pagesUnacked', used: run?.window?.size ?? 0, max: limits.pagesUnackedMax },
-    { name: 'commitQueueUrls', used: commits.queued, max: limits.commitQueueUrlsMax },
-    { name: 'hostsActive', used: scheduler.hostsCount, max: limits.hostsActiveMax },
-    { name: 'socketsIdle', used: sockets.socketsIdle, max: limits.socketsIdleMax },
-  ]
+  const bounds = boundTable({
+    gate, inFlight: loop.inFlight, received: loop.receivedCount, slotsUsed: slots.slots - slots.free,
+    window: run?.window, commits, sockets, hosts: scheduler.hostsCount,
+  })
   return Object.freeze({
     ...counters, state, blockedOn: loop.blockedOn, leased: scheduler.leasedCount, inFlight: loop.inFlight, hosts: scheduler.hostsCount,
     retryShare: fetches === 0 ? 0 : Math.min(1, retries / fetches), fetches, ...loop.walls, commitLagMs: Math.round(commits.lagMs),

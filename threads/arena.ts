@@ -72,9 +72,14 @@ function slotsStart(slots: number): number {
   return roundUp(4 * (CONTROL_WORDS + ownersMax + slots))
 }
 
+/** Memory of so many slots. */
+export function slotsBytes(bodyBytesMax: number, slots: number): number {
+  return slots * strideOf(bodyBytesMax)
+}
+
 /** How many slots fit into the budget of the arena. */
-export function slotCountFor(bodyBytesMax: number): number {
-  const fitting = Math.floor(limits.arenaBytesMax / strideOf(bodyBytesMax))
+export function slotCountFor(bodyBytesMax: number, arenaBytes: number = limits.arenaBytesMax): number {
+  const fitting = Math.floor(arenaBytes / strideOf(bodyBytesMax))
   return Math.min(limits.slotsMax, Math.max(limits.slotsMin, fitting))
 }
 

@@ -226,6 +226,11 @@ export class ParsePool {
     Atomics.add(this.#arena.control, control.warcEpoch, 1)
   }
 
+  /** Age of the page that has waited longest for a worker; 0 when none waits. Looks at every slot. */
+  get oldestFilledMs(): number {
+    return ageMs(this.#slots.look().oldestFilledAtMs, this.#options.clock.nowMs())
+  }
+
   stats(): ParsePoolStats {
     const { oldestFilledAtMs, oldestUnreadAtMs, oldestDoneAtMs, ...counts } = this.#slots.look()
     const nowMs = this.#options.clock.nowMs()

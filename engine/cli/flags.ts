@@ -31,9 +31,9 @@ const groupOf: Readonly<Record<keyof typeof tables, FlagGroup>> = {
   maxPages: 'Limits:', maxTimeMs: 'Limits:', maxBytes: 'Limits:', maxDepth: 'Limits:', maxBodyBytes: 'Limits:', tailMs: 'Limits:',
   maxQueuedPerHost: 'Limits:', maxQueuedPerDomain: 'Limits:', maxQueued: 'Limits:', domainBudget: 'Limits:', maxStoreBytes: 'Limits:', maxQueriesPerPath: 'Limits:',
   userAgent: 'Politeness:', politeness: 'Politeness:', delayMs: 'Politeness:', concurrency: 'Politeness:', hostLimits: 'Politeness:', maxPerAddress: 'Politeness:', retries: 'Politeness:', hostPatienceMs: 'Politeness:',
-  timeoutMs: 'Network:', connections: 'Network:', allowAddress: 'Network:', resolve: 'Network:', ca: 'Network:', insecure: 'Network:',
+  timeoutMs: 'Network:', connections: 'Network:', requestsPerSecond: 'Network:', bytesPerSecond: 'Network:', allowAddress: 'Network:', resolve: 'Network:', ca: 'Network:', insecure: 'Network:',
   dir: 'Output:', format: 'Output:', extract: 'Output:', simhash: 'Output:',
-  threads: 'Engine:', durability: 'Engine:', listen: 'Engine:',
+  threads: 'Engine:', durability: 'Engine:', memoryBytes: 'Engine:', listen: 'Engine:',
 }
 
 const repeatableTypes: readonly string[] = ['patterns', 'cidrs', 'resolve', 'hostLimits']

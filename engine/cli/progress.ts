@@ -45,7 +45,7 @@ export function blockLines(view: ProgressView, columns: number): readonly string
   const connections = stats.bounds.find((bound) => bound.name === 'connections')
   const cells: readonly (readonly string[])[] = [
     [`pages ${count(stats.pages)}`, rate(view.pagesPerSecond), `queue ${count(stats.pending)}`, `failed ${count(stats.failed)}`],
-    [`hosts ${count(stats.hosts)}`, `in flight ${count(stats.inFlight)}${connections === undefined ? '' : `/${count(connections.max)}`}`, `retries ${percent(stats.retryShare)}`, shortDuration(view.elapsedMs)],
+    [`hosts ${count(stats.hosts)}`, `in flight ${count(stats.inFlight)}${connections === undefined ? '' : `/${count(connections.limit)}`}`, `retries ${percent(stats.retryShare)}`, shortDuration(view.elapsedMs)],
     [`received ${shortSize(stats.wireBytes)}`, `memory ${shortSize(view.memoryBytes)}`, `blocked on ${blockedOn(stats)}`, view.dir],
   ]
   // One less than the terminal has: a line that fills the last column would wrap.

@@ -1,6 +1,6 @@
 /** What `sluice status` shows of a running crawl's pressure: tables of its stages and bounds, and its worst hosts. Pure functions. */
 import type { Bound, HostPressure, Pressure, StageName, StagePressure } from '../core/api-types.ts'
-import { count, percent, shortDuration } from './human.ts'
+import { count, percent, shortDuration, shortSize } from './human.ts'
 import { blockedOnText } from './progress.ts'
 
 /** The worst hosts that are shown; --json has them all. */
@@ -29,8 +29,11 @@ export function stageLines(stages: readonly StagePressure[]): readonly string[] 
 
 export function boundLines(bounds: readonly Bound[]): readonly string[] {
   if (bounds.length === 0) return []
-  const rows = bounds.map(({ name, used, max }) => [name, count(used), count(max), max > 0 && Number.isFinite(max) ? percent(used / max) : ''])
-  return table([['bound', 'used', 'of', 'full'], ...rows])
+  const rows = bounds.map(({ name, unit, used, limit, max }) => {
+    const text = unit === 'bytes' ? shortSize : count
+    return [name, text(used), text(limit), text(max), limit > 0 && Number.isFinite(limit) ? percent(used / limit) : '']
+  })
+  return table([['bound', 'used', 'of', 'at most', 'full'], ...rows]).map((line, at) => `${line.padEnd(60)}  ${bounds[at - 1]?.derivedFrom ?? 'from'}`)
 }
 
 /** `time: politeness 62%, nothing 30%`: the largest share first. */

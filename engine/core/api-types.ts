@@ -46,8 +46,13 @@ export type CrawlState = 'open' | 'running' | 'draining' | 'closed'
 /** One bound and how full it is. */
 export interface Bound {
   readonly name: string
+  readonly unit: 'items' | 'bytes'
   readonly used: number
+  /** What it is now: it may follow a speed, between a least value and `max`. */
+  readonly limit: number
   readonly max: number
+  /** What the limit comes from, for people. */
+  readonly derivedFrom: string
 }
 
 /** The stages that a leased URL passes, in this order. */

@@ -232,6 +232,20 @@ export const limits = {
   listenConnectionsMax: 32,
   /** A client of it has so long to send its request. */
   listenRequestMsMax: 5_000,
+
+  // The gate: what the whole crawl may have under way
+  /** The least --memory; and what a crawl takes at least when the machine has little. */
+  memoryBytesMin: 64 * MB,
+  /** How often the gate looks at memory, the loop's utilisation and the speed of the stages. */
+  gateLookMs: 250,
+  /** Of a connection under way, with TLS. Measured: 46-59 KB. */
+  socketBytes: 64 * KB,
+  /** A ceiling beyond what one event loop was tried with. */
+  connectionsMax: 100_000,
+  /** Pages of the consumer's window, as they are in memory. */
+  windowBytesMax: 16 * MB,
+  /** A parse worker's heap is never made smaller, however small the budget. */
+  workerHeapMbMin: 64,
 } as const
 
 invariant(limits.commitQueueUrlsMax >= limits.commitUrlsMax, 'a whole batch fits into the commit queue')
@@ -248,3 +262,4 @@ invariant(limits.diskFreeBytesMin >= 2 * limits.bodyBytesInFlightMax + 4 * limit
 invariant(limits.stopDrainMs < limits.stopMsMax, 'a stop has time to commit what it drained')
 invariant(limits.networkProbeMsMin < limits.networkProbeMsMax, 'probes of the network have room to grow rarer')
 invariant(limits.healthMin < limits.healthWellMin, 'a host that recovers does not rest again at once')
+invariant(limits.workerHeapMbMin <= limits.workerHeapMb, 'a worker of a small budget has no larger heap')

@@ -12,7 +12,7 @@ import type { RecrawlPolicy } from './recrawl-policy.ts'
 export type OptionType =
   | 'string' | 'header' | 'boolean' | 'integer' | 'duration' | 'size' | 'choice' | 'choices'
   | 'patterns' | 'concurrency' | 'cidrs' | 'resolve' | 'tail' | 'recrawl' | 'hostLimits'
-  | 'listen' | 'function'
+  | 'listen' | 'function' | 'rate' | 'bandwidth'
 
 interface ValueSpec {
   readonly type: OptionType
@@ -39,6 +39,8 @@ export function metavar(spec: ValueSpec): string {
     case 'recrawl': return 'POLICY'
     case 'hostLimits': return 'PATTERN=LIMITS'
     case 'listen': return '[HOST:]PORT'
+    case 'rate': return 'N/s'
+    case 'bandwidth': return 'SIZE/s'
     default: return 'TEXT'
   }
 }
@@ -53,6 +55,7 @@ const expectations: Readonly<Record<OptionType, string>> = {
   recrawl: 'never, lastmod, fixed:DURATION, adaptive:FLOOR:CEILING with 0 < FLOOR <= CEILING, or a function',
   listen: 'a port from 0 to 65535, or ADDRESS:PORT with an IP address (IPv6 in brackets) or localhost',
   function: 'a function',
+  rate: 'a number a second such as 50/s or 0.5/s', bandwidth: 'a size a second such as 1MB/s',
 }
 
 /** What takes back a choice or a bound that is kept with the crawl, for which the command line has no other word. */
@@ -84,11 +87,22 @@ export function parseSize(text: string): number | undefined {
   return match === null ? undefined : Math.floor(Number(match[1]) * SIZE_UNITS[(match[2] ?? 'B').toUpperCase()]!)
 }
 
-/** A bound as it would be given: `16MB`, `100ms`. */
+/** `50/s`, `0.5`; undefined when it is none. */
+export function parseRate(text: string): number | undefined {
+  const match = /^(\d{1,9}(?:\.\d{1,9})?)(?:\/s)?$/.exec(text)
+  return match === null ? undefined : Number(match[1])
+}
+
+/** `1MB/s`, `250KB`; undefined when it is none. */
+function parseBandwidth(text: string): number | undefined {
+  return parseSize(text.replace(/\/s$/, ''))
+}
+
+/** A bound as it would be given: `16MB`, `100ms`, `1KB/s`. */
 function boundText({ type }: ValueSpec, bound: number): string {
-  const units = Object.entries(type === 'size' ? SIZE_UNITS : type === 'duration' ? DURATION_UNITS : {})
+  const units = Object.entries(type === 'size' || type === 'bandwidth' ? SIZE_UNITS : type === 'duration' ? DURATION_UNITS : {})
   const [name, factor] = units.toSorted(([, a], [, b]) => b - a).find(([, factor]) => bound > 0 && bound % factor === 0) ?? ['', 1]
-  return `${bound / factor}${name}`
+  return `${bound / factor}${name}${type === 'rate' || type === 'bandwidth' ? '/s' : ''}`
 }
 
 function parseNumber(name: string, spec: ValueSpec, given: unknown, read: (text: string) => number | undefined): number {
@@ -222,6 +236,8 @@ export function parseValue(name: string, spec: ValueSpec, given: unknown): unkno
     case 'integer': return parseWhole(name, spec, given, readInteger)
     case 'duration': return parseNumber(name, spec, given, parseDuration)
     case 'size': return parseWhole(name, spec, given, parseSize)
+    case 'rate': return parseNumber(name, spec, given, parseRate)
+    case 'bandwidth': return parseWhole(name, spec, given, parseBandwidth)
     case 'choice': return (spec.choices ?? []).includes(given as string) ? given : refuse(name, spec, given)
     case 'choices': {
       if (given === NONE && mayBeNone(spec)) return Object.freeze([])

@@ -83,11 +83,11 @@ export class Clients {
   readonly #idle = new Map<string, Connection[]>()
   readonly #idleLru = new Set<Connection>()
   readonly #open = new Set<Connection>()
-  readonly #socketsIdleMax: number
+  readonly socketsIdleMax: number
   #whenEmpty: (() => void) | undefined
 
   constructor({ socketsIdleMax = limits.socketsIdleMax }: ClientsOptions = {}) {
-    this.#socketsIdleMax = socketsIdleMax
+    this.socketsIdleMax = socketsIdleMax
   }
 
   /** An idle connection to the origin, or undefined: then connect, and `add`. */
@@ -116,7 +116,7 @@ export class Clients {
     if (list === undefined) this.#idle.set(connection.origin, [connection])
     else list.push(connection)
     this.#idleLru.add(connection)
-    if (this.#idleLru.size > this.#socketsIdleMax) {
+    if (this.#idleLru.size > this.socketsIdleMax) {
       const [oldest] = this.#idleLru
       this.#unlist(oldest!)
       oldest!.destroy()

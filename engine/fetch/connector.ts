@@ -15,6 +15,7 @@ import type { TlsFacts } from '../core/types.ts'
 import type { AddressGuard } from './address-guard.ts'
 import type { Deadline } from './deadline.ts'
 import { failureOf } from './failure-codes.ts'
+import { afterPatiently } from './patience.ts'
 import type { TlsTrust } from './tls-context.ts'
 
 /** Where to connect to. `name` is the host name for TLS, without brackets or trailing dot. */
@@ -37,7 +38,7 @@ export interface ConnectionFacts {
 
 export type ConnectResult =
   | { readonly ok: true, readonly socket: net.Socket, readonly facts: ConnectionFacts }
-  | { readonly ok: false, readonly code: FailureCode | 'aborted', readonly detail: string }
+  | { readonly ok: false, readonly code: FailureCode | 'aborted', readonly detail: string, readonly noFiles?: true }
 
 export interface ConnectorOptions {
   readonly guard: AddressGuard
@@ -64,7 +65,7 @@ export async function connect(target: Target, options: ConnectorOptions, deadlin
       const ip = socket.remoteAddress ?? target.address
       settle({ ok: true, socket, facts: { ip, connectMs, ...tlsFacts(socket, () => clock.nowMs() - connectedMs!) } })
     }
-    const cancelTimer = clock.after(limits.connectTimeoutMs, () => {
+    const cancelTimer = afterPatiently(clock, limits.connectTimeoutMs, () => {
       settle({ ok: false, code: 'connect_timeout', detail: `no connection to ${target.address} within ${limits.connectTimeoutMs} ms` })
     })
     // Errors that come later belong to the exchange, which sees them too; without a listener they would be thrown.

@@ -26,6 +26,8 @@ export interface ExchangeRequest {
   readonly acceptBody: (status: number, contentType: string | undefined) => 'read' | 'refuse'
   /** Called when the request is written: undici makes its parser before the first one, which may take a while. */
   readonly onSend: () => void
+  /** So many bytes came: the head's, or a part of the body. */
+  readonly onBytes: (count: number) => void
 }
 
 export interface ExchangeMeans {
@@ -109,6 +111,7 @@ class ExchangeHandler implements ResponseHandler {
     const { request, means } = this.#of
     const head = readHead(status, statusText ?? '', controller.rawHeaders as readonly Uint8Array[])
     this.#head = head
+    request.onBytes(head.headerBlock.length)
     if (request.acceptBody(status, head.contentType) === 'refuse') {
       return this.fail('unsupported_type', `content type ${head.contentType ?? 'none'}`)
     }
@@ -121,6 +124,7 @@ class ExchangeHandler implements ResponseHandler {
 
   onResponseData(_controller: ResponseController, chunk: Uint8Array): void {
     if (this.#settled) return
+    this.#of.request.onBytes(chunk.length)
     this.#of.means.deadline.heard()
     const room = this.#of.request.bodyBytesMax - this.#bodyBytes
     const kept = chunk.length <= room ? chunk : chunk.subarray(0, room)

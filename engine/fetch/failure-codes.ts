@@ -12,6 +12,8 @@ export interface Failure {
   readonly code: FailureCode
   /** For people, one line. */
   readonly detail: string
+  /** This process may open no more files: no fault of the other side's. */
+  readonly noFiles?: true
 }
 
 interface PhaseTable {
@@ -66,7 +68,12 @@ export function failureOf(error: unknown, phase: Phase): Failure {
   const { codes, otherwise } = phases[phase]
   // Names of undici's parser: whatever is wrong with the bytes, it is not the HTTP that we speak.
   const failure = codes[word] ?? (word.startsWith('HPE_') ? 'bad_http' : otherwise)
-  return { code: failure, detail: oneLine(word, String((error as ErrorFacts).message ?? error)) }
+  return { code: failure, detail: oneLine(word, String((error as ErrorFacts).message ?? error)), ...lackOf(word) }
+}
+
+/** Of this process, and of the system (open(2), socket(2)). */
+function lackOf(word: string): { noFiles: true } | undefined {
+  return word === 'EMFILE' || word === 'ENFILE' ? { noFiles: true } : undefined
 }
 
 interface ErrorFacts {
@@ -90,7 +97,7 @@ const nameless = new Set(['ENOTFOUND', 'ENODATA', 'EBADNAME', 'EAI_NONAME', 'EAI
 /** The failure that an error of a look-up means. */
 export function failureOfLookup(error: unknown): Failure {
   const word = wordOf(error as ErrorFacts)
-  return { code: nameless.has(word) ? 'dns_not_found' : 'dns_failed', detail: oneLine(word, String((error as ErrorFacts).message ?? error)) }
+  return { code: nameless.has(word) ? 'dns_not_found' : 'dns_failed', detail: oneLine(word, String((error as ErrorFacts).message ?? error)), ...lackOf(word) }
 }
 
 const DETAIL_LENGTH_MAX = 300

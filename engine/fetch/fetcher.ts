@@ -12,7 +12,6 @@
  * page 1.9-2.2 ms. Beside it: undici's Agent 0.06-0.18, 0.18-0.25 and 1.9-2.4 ms (it throws the bodies away); bare
  * tls.connect, write, read, close 1.4-1.6 ms, of which 0.35 is Node making an object of the certificate's chain.
  */
-import { setMaxListeners } from 'node:events'
 import * as zlib from 'node:zlib'
 import type { Clock } from '../core/clock.ts'
 import { invariant, SluiceError, type FailureCode } from '../core/errors.ts'
@@ -92,6 +91,19 @@ export interface FetcherOptions {
   readonly clock: Clock
   readonly userAgent: string
   readonly socketsIdleMax?: number
+  /** Told of every request, and of what it brought. */
+  readonly rates?: RequestMeter
+  /** The system has no file for another connection (or look-up), with so many fetches under way. Such a fetch is `aborted`. */
+  readonly onNoFiles?: (inFlight: number) => void
+}
+
+/** Counts requests and received bytes of the whole crawl. */
+export interface RequestMeter {
+  /** A fetch begins; answers what it is expected to bring. */
+  began(): number
+  ended(expectedBytes: number, bytes: number): void
+  /** It sends its request once more. */
+  resent(): void
 }
 
 /** Codings that the parse workers decode; zstd where this Node has it. */
@@ -107,7 +119,14 @@ interface Flight {
   readonly isPaced: boolean
   readonly deadline: Deadline
   fetchedAtMs: number
+  bytes: number
   dnsMs?: number
+}
+
+interface ConnectFailure {
+  readonly code: FailureCode | 'aborted'
+  readonly detail: string
+  readonly noFiles?: true
 }
 
 interface Exchanged {
@@ -122,6 +141,8 @@ export class Fetcher {
   readonly #clock: Clock
   readonly #clients: Clients
   readonly #headers: readonly string[]
+  readonly #rates: RequestMeter | undefined
+  readonly #onNoFiles: (inFlight: number) => void
   readonly #flights = new Set<Flight>()
   #closed = false
   #connects = 0
@@ -135,14 +156,14 @@ export class Fetcher {
     this.#budget = options.budget
     this.#clock = options.clock
     this.#clients = new Clients({ socketsIdleMax: options.socketsIdleMax ?? limits.socketsIdleMax })
+    this.#rates = options.rates
+    this.#onNoFiles = options.onNoFiles ?? (() => {})
     this.#headers = ['user-agent', checkedUserAgent(options.userAgent), 'accept', ACCEPT, 'accept-encoding', acceptEncoding]
   }
 
   /** Never rejects, but for a broken invariant. */
   async fetch(request: FetchRequest): Promise<FetchResult> {
     invariant(request.bodyBytesMax <= this.#budget.capacityBytes, 'a body fits into the byte budget')
-    // Node 20 warns of an eleventh listener on one signal; here each is removed with its fetch.
-    if (request.signal !== undefined) setMaxListeners(0, request.signal)
     const url = new URL(request.url)
     const flight: Flight = {
       url,
@@ -152,6 +173,7 @@ export class Fetcher {
           request.onSend?.()
         },
         path: `${url.pathname}${url.search}`,
+        onBytes: (count) => { flight.bytes += count },
         headers: [...this.#headers, ...Object.entries(request.headers ?? {}).flat()],
         bodyBytesMax: request.bodyBytesMax,
         acceptBody: request.acceptBody,
@@ -159,7 +181,9 @@ export class Fetcher {
       isPaced: request.isPaced === true,
       deadline: new Deadline(this.#clock, request.deadlineMs, request.signal),
       fetchedAtMs: this.#clock.wallMs(),
+      bytes: 0,
     }
+    const expectedBytes = this.#rates?.began() ?? 0
     this.#flights.add(flight)
     if (this.#closed) flight.deadline.stop(closing)
     try {
@@ -167,13 +191,14 @@ export class Fetcher {
     } finally {
       this.#flights.delete(flight)
       flight.deadline.end()
+      this.#rates?.ended(expectedBytes, flight.bytes)
     }
   }
 
   stats(): FetcherStats {
     const { open, idle, origins } = this.#clients.stats()
     return {
-      inFlight: this.#flights.size, connects: this.#connects, reuses: this.#reuses, staleRetries: this.#staleRetries,
+      socketsIdleMax: this.#clients.socketsIdleMax, inFlight: this.#flights.size, connects: this.#connects, reuses: this.#reuses, staleRetries: this.#staleRetries,
       socketsOpen: open, socketsIdle: idle, originsKept: origins,
       bodyBytesReserved: this.#budget.reservedBytes, bodiesWaiting: this.#budget.waiting,
     }
@@ -201,6 +226,7 @@ export class Fetcher {
       if (end.kind === 'complete' || !end.unanswered) return this.#result(flight, { end, connection: kept })
       if (flight.isPaced) return { ...this.#result(flight, { end, connection: kept }) as FetchFailure, isStale: true }
       this.#staleRetries++
+      this.#rates?.resent()
     }
     const connection = await this.#connect(flight)
     if ('code' in connection) return this.#failure(flight, connection)
@@ -213,14 +239,21 @@ export class Fetcher {
     const resolution = await under(deadline, this.#resolver.resolve(url.hostname))
     deadline.onStop(undefined)
     flight.dnsMs = this.#clock.nowMs() - startMs
-    if (!resolution.ok) return resolution
+    if (!resolution.ok) return this.#ownLack(resolution)
     const secure = url.protocol === 'https:'
     const port = url.port === '' ? (secure ? 443 : 80) : Number(url.port)
     const { address, family } = resolution
     const result = await connect({ secure, name: nameOf(url.hostname), port, address, family }, this.#connecting, deadline)
-    if (!result.ok) return { ...result, ip: address }
+    if (!result.ok) return { ...this.#ownLack(result), ip: address }
     this.#connects++
     return this.#clients.add(url.origin, result.socket, result.facts)
+  }
+
+  /** The failure, which is no try of its URL when it was ours. */
+  #ownLack({ code, detail, noFiles }: ConnectFailure): ConnectFailure {
+    if (noFiles !== true) return { code, detail }
+    this.#onNoFiles(this.#flights.size)
+    return { code: 'aborted', detail }
   }
 
   async #exchange(connection: Connection, flight: Flight): Promise<ExchangeEnd> {
@@ -268,6 +301,7 @@ export interface FetcherStats {
   readonly staleRetries: number
   readonly socketsOpen: number
   readonly socketsIdle: number
+  readonly socketsIdleMax: number
   /** Origins that have an idle connection; of all others nothing is kept. */
   readonly originsKept: number
   readonly bodyBytesReserved: number
@@ -278,7 +312,7 @@ export interface FetcherStats {
 const closing = { code: 'aborted', detail: 'the fetcher is closed' } as const
 
 /** A look-up under the deadline of its fetch; it goes on for others who wait for it. */
-function under(deadline: Deadline, looking: Promise<Resolution>): Promise<Resolution | { ok: false, code: FailureCode | 'aborted', detail: string }> {
+function under(deadline: Deadline, looking: Promise<Resolution>): Promise<Resolution | ({ ok: false } & ConnectFailure)> {
   return new Promise((resolve) => {
     // The host's name service, and not the URL, is to blame for a deadline that passes here.
     deadline.onStop((stop) => resolve({ ok: false, code: stop.code === 'timeout' ? 'dns_failed' : 'aborted', detail: stop.detail }))

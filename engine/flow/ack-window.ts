@@ -10,17 +10,32 @@
  */
 import { invariant } from '../core/errors.ts'
 
+export interface AckWindowOptions<T> {
+  /** May change; what is over it then waits like the rest. */
+  readonly sizeMax: () => number
+  /** Bytes of an item in memory; with `bytesMax` the window is full when it holds so many. */
+  readonly bytesOf?: (item: T) => number
+  readonly bytesMax?: number
+  readonly isHanded: (item: T) => boolean
+  readonly onAck: (item: T) => void
+}
+
 export class AckWindow<T> {
   readonly #waiting: T[] = []
-  readonly #sizeMax: number
+  readonly #sizeMax: () => number
+  readonly #bytesOf: (item: T) => number
+  readonly #bytesMax: number
+  #bytes = 0
   readonly #isHanded: (item: T) => boolean
   readonly #onAck: (item: T) => void
   #inHand: T | undefined
   #asker: ((item: T | undefined) => void) | undefined
   #isClosed = false
 
-  constructor(options: { sizeMax: number; isHanded: (item: T) => boolean; onAck: (item: T) => void }) {
+  constructor(options: AckWindowOptions<T>) {
     this.#sizeMax = options.sizeMax
+    this.#bytesOf = options.bytesOf ?? (() => 0)
+    this.#bytesMax = options.bytesMax ?? Number.POSITIVE_INFINITY
     this.#isHanded = options.isHanded
     this.#onAck = options.onAck
   }
@@ -30,12 +45,18 @@ export class AckWindow<T> {
     return this.#waiting.length + (this.#inHand === undefined ? 0 : 1)
   }
 
+  /** Of the pages that wait; the one in hand is the consumer's. */
+  get bytes(): number {
+    return this.#bytes
+  }
+
   get isFull(): boolean {
-    return this.size >= this.#sizeMax
+    return this.size >= this.#sizeMax() || this.#bytes >= this.#bytesMax
   }
 
   push(item: T): void {
     this.#waiting.push(item)
+    this.#bytes += this.#bytesOf(item)
     this.#hand()
   }
 
@@ -55,6 +76,7 @@ export class AckWindow<T> {
   close(): readonly T[] {
     this.#isClosed = true
     const unacknowledged = this.#waiting.splice(0)
+    this.#bytes = 0
     this.#hand()
     return unacknowledged
   }
@@ -69,12 +91,18 @@ export class AckWindow<T> {
   #hand(): void {
     if (this.#asker === undefined) return
     if (!this.#isClosed) {
-      while (this.#waiting.length > 0 && !this.#isHanded(this.#waiting[0]!)) this.#onAck(this.#waiting.shift()!)
+      while (this.#waiting.length > 0 && !this.#isHanded(this.#waiting[0]!)) this.#onAck(this.#take())
       if (this.#waiting.length === 0) return
-      this.#inHand = this.#waiting.shift()
+      this.#inHand = this.#take()
     }
     const asker = this.#asker
     this.#asker = undefined
     asker(this.#inHand)
+  }
+
+  #take(): T {
+    const item = this.#waiting.shift()!
+    this.#bytes -= this.#bytesOf(item)
+    return item
   }
 }

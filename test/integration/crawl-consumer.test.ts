@@ -22,7 +22,8 @@ describe('a consumer', () => {
       expect(page.url).toMatch(/^http:/)
       seen += 1
       if (seen !== 200) continue
-      await until(() => bound('pagesUnacked').used === 256 && crawler.stats().inFlight === 0)
+      await until(() => bound('pagesUnacked').used >= bound('pagesUnacked').limit && crawler.stats().inFlight === 0)
+      expect(bound('pagesUnacked').used).toBeLessThanOrEqual(256)
       const { blockedOn, pages } = crawler.stats()
       expect(blockedOn).toBe('consumer')
       expect(reasons.at(-1)).toBe('consumer')

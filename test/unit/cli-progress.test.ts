@@ -12,7 +12,7 @@ const view: ProgressView = {
   dir: './crawl', elapsedMs: 72_400, pagesPerSecond: 171.4, memoryBytes: 220_200_960,
   stats: statsWith({
     pages: 12_345, pending: 1_234_567, failed: 12, hosts: 24, inFlight: 96, retryShare: 0.003, blockedOn: 'page_ring', wireBytes: 1_288_490_189,
-    bounds: [{ name: 'connections', used: 96, max: 128 }],
+    bounds: [{ name: 'connections', unit: 'items', used: 96, limit: 128, max: 1_000, derivedFrom: '' }],
   }),
 }
 

@@ -26,7 +26,7 @@ test('the defaults are these', () => {
     maxQueuedPerHost: Infinity, maxQueuedPerDomain: Infinity, maxQueued: Infinity, domainBudget: Infinity, maxStoreBytes: Infinity, durability: 'commit', traps: 'on', maxQueriesPerPath: 10_000,
     userAgent: 'Sluice/0.1 (+https://www.npmjs.com/package/sluice)',
     politeness: 'host', delayMs: 1_000, concurrency: { start: 4, floor: 1, ceiling: 32 }, hostLimits: [], maxPerAddress: Infinity, retries: 2, hostPatienceMs: 300_000, timeoutMs: 30_000,
-    maxBodyBytes: 256_000, connections: 128, threads: 0, format: ['jsonl'], extract: undefined, linkElements: ['a', 'area', 'iframe', 'frame', 'link', 'meta'], simhash: false, nearDuplicates: 'count', priority: undefined, tailMs: 600_000,
+    maxBodyBytes: 256_000, connections: 0, requestsPerSecond: Infinity, bytesPerSecond: Infinity, memoryBytes: 0, threads: 0, format: ['jsonl'], extract: undefined, linkElements: ['a', 'area', 'iframe', 'frame', 'link', 'meta'], simhash: false, nearDuplicates: 'count', priority: undefined, tailMs: 600_000,
     allowAddress: [], resolve: {}, ca: undefined, insecure: false, dedupe: [], recrawl: 'never',
     listen: undefined,
   })
@@ -37,8 +37,8 @@ test.each([null, 5, './crawl', true])('%j in the place of the options is refused
   expect(refusal(() => resolveCrawlOptions(options as unknown as CrawlOptionsGiven))).toMatch(/^options: expected an object, given /)
 })
 
-test('each default of the table is a value that its own option takes, but for the two that mean "not given"', () => {
-  const isUnset = (name: string, spec: OptionSpec<unknown>): boolean => spec.default === undefined || name === 'threads'
+test('each default of the table is a value that its own option takes, but for those that mean "not given"', () => {
+  const isUnset = (name: string, spec: OptionSpec<unknown>): boolean => spec.default === undefined || ['connections', 'memoryBytes', 'threads'].includes(name)
   for (const [name, spec] of Object.entries<OptionSpec<unknown>>({ ...crawlOptions, ...runOptions })) {
     if (!isUnset(name, spec)) expect(parseValue(name, spec, spec.default), name).toEqual(spec.default)
   }
@@ -70,6 +70,12 @@ test.each<[string, Record<string, unknown>, unknown]>([
   ['rules of a key', { dedupe: 'tracking,www' }, ['tracking', 'www']],
   ['no rules of a key', { dedupe: [] }, []],
   ['no rules of a key, as the command line says it to a crawl that has some', { dedupe: 'none' }, []],
+  ['requests a second', { requestsPerSecond: '0.5/s' }, 0.5],
+  ['a number of requests a second', { requestsPerSecond: 50 }, 50],
+  ['no bound on requests', { requestsPerSecond: 'none' }, Number.POSITIVE_INFINITY],
+  ['bytes a second', { bytesPerSecond: '1MB/s' }, 1_048_576],
+  ['bytes a second without the "a second"', { bytesPerSecond: '250KB' }, 256_000],
+  ['memory', { memoryBytes: '256MB' }, 256 * 1_048_576],
   ['no bound, as the command line says it to a crawl that has one', { maxQueuedPerHost: 'none' }, Number.POSITIVE_INFINITY],
   ['one pattern', { include: '^https:' }, ['^https:']],
   ['patterns', { exclude: ['a', 'b|c'] }, ['a', 'b|c']],
@@ -101,7 +107,10 @@ test.each<[string, string, readonly unknown[]]>([
   ['maxBodyBytes', '--max-body', ['1KiB', '1 KB', '-1', 'MB', '1TB', 1_023, 1_024.5, '33MB', '', null]],
   ['maxDepth', '--max-depth', ['', '1.5', '-1', '0x1', '1e3', 1.5, -1, limits.depthMax + 1, '9'.repeat(15), '9'.repeat(30), Number.NaN]],
   ['retries', '--retries', [101, -1, '2 ']],
-  ['connections', '--connections', [0, '0', 'none', 10_001, Infinity]],
+  ['connections', '--connections', [0, '0', 'none', 100_001, Infinity]],
+  ['requestsPerSecond', '--rate', ['0', 0, -1, '5/m', '/s', '1e3', '', Number.NaN, null, {}]],
+  ['bytesPerSecond', '--bandwidth', ['0', '1KB/m', '1MBps', '/s', 1_023, -1, '', null]],
+  ['memoryBytes', '--memory', [0, '63MB', '1TB', '60%', '', null]],
   ['threads', '--threads', ['0', 257, 1.5]],
   ['scope', '--scope', ['Host', '', 'hosts', 1, null, ['host']]],
   ['politeness', '--politeness', ['path', null]],
@@ -166,7 +175,7 @@ test('stored options survive JSON, whatever was given', () => {
   const again = resolveCrawlOptions({}, kept)
   expect(storedOptions(again)).toEqual(storedOptions(options))
   expect(Object.keys(kept)).not.toEqual(expect.arrayContaining(['tailMs']))
-  expect(again).toMatchObject({ tailMs: 600_000, connections: 128, threads: 0, dir: './crawl', extract: undefined, ca: undefined })
+  expect(again).toMatchObject({ tailMs: 600_000, connections: 0, threads: 0, dir: './crawl', extract: undefined, ca: undefined })
   // Nothing that JSON would turn into null is kept.
   expect(Object.values(kept)).not.toContain(null)
 })

@@ -15,7 +15,7 @@ test('a request counts as sent when it has been written, however long that took'
   }
   const deadline = new Deadline(clock, 10_000)
   const ended = exchange({ send, destroy: () => undefined } as unknown as Connection, {
-    path: '/', headers: [], bodyBytesMax: 1_000, acceptBody: () => 'read', onSend: () => sentAtMs.push(clock.nowMs()),
+    path: '/', headers: [], bodyBytesMax: 1_000, acceptBody: () => 'read', onSend: () => sentAtMs.push(clock.nowMs()), onBytes: () => {},
   }, { budget: new ByteBudget(1_000), clock, deadline })
   const startedAtMs = clock.nowMs() - 85
   await turn()

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { failureTable } from '../../engine/core/errors.ts'
 import { acceptBody } from '../../engine/fetch/content-type.ts'
-import { failureOf, type Phase } from '../../engine/fetch/failure-codes.ts'
+import { failureOf, failureOfLookup, type Phase } from '../../engine/fetch/failure-codes.ts'
 import { headerOf, readHead } from '../../engine/fetch/response-head.ts'
 
 const raw = (...fields: string[]): Uint8Array[] => fields.map((field) => Buffer.from(field, 'latin1'))
@@ -53,7 +53,7 @@ const error = (code: string): Error => Object.assign(new Error('it\nfailed'), { 
 describe('an error', () => {
   test.each<[string, Phase, string]>([
     ['ECONNREFUSED', 'connect', 'connect_refused'], ['ETIMEDOUT', 'connect', 'connect_timeout'], ['EHOSTUNREACH', 'connect', 'connect_failed'],
-    ['ENETUNREACH', 'connect', 'connect_failed'], ['EMFILE', 'connect', 'connect_failed'], ['EADDRNOTAVAIL', 'connect', 'connect_failed'],
+    ['ENETUNREACH', 'connect', 'connect_failed'], ['EADDRNOTAVAIL', 'connect', 'connect_failed'],
     ['ECONNRESET', 'connect', 'connect_failed'], ['ECONNRESET', 'handshake', 'tls_failed'], ['EPROTO', 'handshake', 'tls_failed'],
     ['ERR_SSL_WRONG_VERSION_NUMBER', 'handshake', 'tls_failed'], ['ERR_TLS_CERT_ALTNAME_INVALID', 'handshake', 'tls_name_mismatch'],
     ['CERT_HAS_EXPIRED', 'handshake', 'tls_untrusted'], ['DEPTH_ZERO_SELF_SIGNED_CERT', 'handshake', 'tls_untrusted'],
@@ -64,6 +64,11 @@ describe('an error', () => {
     ['HPE_INVALID_CHUNK_SIZE', 'body', 'bad_http'], ['HPE_INVALID_EOF_STATE', 'body', 'connection_closed'], ['ECONNRESET', 'body', 'connection_closed'],
   ])('%s in phase %s is %s', (word, phase, code) => {
     expect(failureOf(error(word), phase)).toEqual({ code, detail: `${word}: it failed` })
+  })
+
+  test.each(['EMFILE', 'ENFILE'])('%s is a lack of ours, connecting and looking up: nobody else is to blame', (word) => {
+    expect(failureOf(error(word), 'connect')).toMatchObject({ code: 'connect_failed', noFiles: true })
+    expect(failureOfLookup(error(word))).toMatchObject({ code: 'dns_failed', noFiles: true })
   })
 
   test('that nobody knows still has a code of the table in every phase', () => {

@@ -5,7 +5,7 @@ import { AckWindow } from '../../engine/flow/ack-window.ts'
 function setUp(options: { sizeMax?: number; isHanded?: (item: number) => boolean } = {}) {
   const acknowledged: number[] = []
   const window = new AckWindow<number>({
-    sizeMax: options.sizeMax ?? 4, isHanded: options.isHanded ?? (() => true), onAck: (item) => acknowledged.push(item),
+    sizeMax: () => options.sizeMax ?? 4, isHanded: options.isHanded ?? (() => true), onAck: (item) => acknowledged.push(item),
   })
   return { window, acknowledged }
 }
