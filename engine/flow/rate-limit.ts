@@ -5,16 +5,16 @@
  *   request begins:  requests - 1,  bytes - what one is expected to bring
  *   request ends:                   bytes - (what it brought - what was expected)
  *
- * The expectation is the mean of what was received lately. It spreads starts evenly: without it all that may be under way
- * would begin before the first byte is counted. What came above it is a debt of later starts, so that the average holds
+ * The expectation is the mean of what was received lately, and the most that a page may bring before one was seen. It
+ * spreads starts evenly: without it all that may be under way would begin before the first byte is counted. What came above it is a debt of later starts, so that the average holds
  * whatever the sizes. A request that must be sent goes out in any case (a hop of robots.txt, one sent again): a debt too.
  */
+import type { CrawlOptions } from '../core/options.ts'
 
 /** A bucket holds what comes in so long: nothing is saved up for a burst after a quiet time. */
 const BURST_MS = 100
-/** Of a page, before one was seen: half the median of pages as they come over the wire, compressed. */
-const BYTES_EXPECTED_FIRST = 16_384
-const MEAN_WEIGHT = 1 / 32
+/** The mean is over about so many, and comes down from the most as slowly: one small page first must not open the gate for many. */
+const MEAN_OF = 32
 
 export class TokenBucket {
   readonly #perMs: number
@@ -51,9 +51,10 @@ export class RateLimit {
   readonly #requests: TokenBucket
   readonly #bytes: TokenBucket
   readonly #nowMs: () => number
-  #bytesExpected = BYTES_EXPECTED_FIRST
+  #bytesExpected: number
 
-  constructor(options: { readonly requestsPerSecond: number; readonly bytesPerSecond: number }, nowMs: () => number) {
+  constructor(options: Pick<CrawlOptions, 'bytesPerSecond' | 'maxBodyBytes' | 'requestsPerSecond'>, nowMs: () => number) {
+    this.#bytesExpected = options.maxBodyBytes
     this.#requests = new TokenBucket(options.requestsPerSecond, 1)
     this.#bytes = new TokenBucket(options.bytesPerSecond, 1)
     this.#nowMs = nowMs
@@ -73,7 +74,7 @@ export class RateLimit {
   /** It has ended, and brought so many bytes. */
   readonly ended = (expectedBytes: number, bytes: number): void => {
     this.#bytes.take(bytes - expectedBytes, this.#nowMs())
-    this.#bytesExpected += (bytes - this.#bytesExpected) * MEAN_WEIGHT
+    this.#bytesExpected += (bytes - this.#bytesExpected) / MEAN_OF
   }
 
   /** Which of the two forbids a start, and until when; undefined when neither does. */

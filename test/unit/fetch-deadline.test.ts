@@ -103,3 +103,32 @@ test('stops exactly when the counted time is over, whatever was held and heard',
     expect(stops.length > 0).toBe(isStopped)
   }))
 })
+
+/** A clock whose timers fire late by so much, as those of a blocked loop do. */
+class LateClock extends TestClock {
+  lateMs = 0
+
+  override after(delayMs: number, callback: () => void): () => void {
+    return super.after(delayMs + this.lateMs, callback)
+  }
+}
+
+test('what our own loop was late by is put off once, so that a fetch has the time that it was given', () => {
+  const clock = new LateClock()
+  clock.lateMs = 400
+  const deadline = new Deadline(clock, 1_000)
+  clock.lateMs = 0
+  clock.advance(1_799)
+  expect(deadline.stopped).toBeUndefined()
+  clock.advance(1)
+  expect(deadline.stopped).toMatchObject({ code: 'timeout' })
+  expect(clock.timersCount).toBe(0)
+})
+
+test('a loop that is late for ever ends a fetch all the same', () => {
+  const clock = new LateClock()
+  clock.lateMs = 100_000
+  const deadline = new Deadline(clock, 1_000)
+  clock.advance(1_000_000)
+  expect(deadline.stopped).toMatchObject({ code: 'timeout' })
+})
