@@ -1,7 +1,7 @@
 /**
  * The flags of `sluice crawl`, made from the option tables of engine/core/options.ts: names, what they take, help texts
  * and defaults are written there once. Knows nothing of the package that reads the command line. Pure functions, apart
- * from the files that are named: `--resolve @FILE` is read here, others are looked for.
+ * from the files that are named: `--resolve @FILE` and `--gateway` are read here, others are looked for.
  */
 import fs from 'node:fs'
 import { isIP } from 'node:net'
@@ -10,6 +10,7 @@ import { fileURLToPath } from 'node:url'
 import { SluiceError, type ErrorCode } from '../core/errors.ts'
 import { metavar } from '../core/option-values.ts'
 import { crawlOptions, resolveCrawlOptions, resolveRunLimits, runOptions, type CrawlOptionsGiven, type OptionSpec, type RunLimitsGiven } from '../core/options.ts'
+import { readGateways } from '../fetch/gateway-file.ts'
 import { defaultText } from './human.ts'
 
 export interface Flag {
@@ -31,7 +32,7 @@ const groupOf: Readonly<Record<keyof typeof tables, FlagGroup>> = {
   maxPages: 'Limits:', maxTimeMs: 'Limits:', maxBytes: 'Limits:', maxDepth: 'Limits:', maxBodyBytes: 'Limits:', tailMs: 'Limits:',
   maxQueuedPerHost: 'Limits:', maxQueuedPerDomain: 'Limits:', maxQueued: 'Limits:', domainBudget: 'Limits:', maxStoreBytes: 'Limits:', maxQueriesPerPath: 'Limits:',
   userAgent: 'Politeness:', politeness: 'Politeness:', delayMs: 'Politeness:', concurrency: 'Politeness:', hostLimits: 'Politeness:', maxPerAddress: 'Politeness:', retries: 'Politeness:', hostPatienceMs: 'Politeness:',
-  timeoutMs: 'Network:', connections: 'Network:', requestsPerSecond: 'Network:', bytesPerSecond: 'Network:', allowAddress: 'Network:', resolve: 'Network:', ca: 'Network:', insecure: 'Network:',
+  timeoutMs: 'Network:', connections: 'Network:', requestsPerSecond: 'Network:', bytesPerSecond: 'Network:', allowAddress: 'Network:', resolve: 'Network:', ca: 'Network:', insecure: 'Network:', gateway: 'Network:',
   dir: 'Output:', format: 'Output:', extract: 'Output:', simhash: 'Output:',
   threads: 'Engine:', durability: 'Engine:', memoryBytes: 'Engine:', listen: 'Engine:',
 }
@@ -92,11 +93,12 @@ export function optionsOfFlags(values: Readonly<Record<string, unknown>>): { rea
   // The map in place of the texts: a hosts file may have a hundred thousand names.
   const resolved = resolveCrawlOptions(crawl)
   if (crawl['resolve'] !== undefined) crawl['resolve'] = resolved.resolve
+  readGateways(resolved.gateway)
   resolveRunLimits(run)
   return { crawl, run }
 }
 
-const fileOptions = [['ca', 'file_unreadable'], ['extract', 'extractor_unloadable']] as const
+const fileOptions = [['ca', 'file_unreadable'], ['extract', 'extractor_unloadable'], ['gateway', 'file_unreadable']] as const
 
 function readableFile(flag: string | undefined, code: ErrorCode, given: string): string {
   const file = given.startsWith('file:') ? fileURLToPath(given) : path.resolve(given)

@@ -246,6 +246,17 @@ export const limits = {
   windowBytesMax: 16 * MB,
   /** A parse worker's heap is never made smaller, however small the budget. */
   workerHeapMbMin: 64,
+
+  // Gateways
+  /** Gateways in one file, and its length. */
+  gatewaysMax: 64,
+  gatewayFileBytesMax: 1 * MB,
+  /** A quota that is filled again later than this is asked about after this. */
+  gatewayQuotaMsMax: 24 * 60 * 60_000,
+  /** A reset that is nearer, or past, is taken as this: the gateway's time of day need not be ours. */
+  gatewayQuotaMsMin: 5_000,
+  /** A proxy that has answered 5xx for so many hosts in a row, and reached none between them, is itself what fails. */
+  gatewayHostsFailedMax: 8,
 } as const
 
 invariant(limits.commitQueueUrlsMax >= limits.commitUrlsMax, 'a whole batch fits into the commit queue')

@@ -5,14 +5,16 @@
 import { isIP } from 'node:net'
 import { domainToASCII } from 'node:url'
 import { inspect } from 'node:util'
+import { readConcurrency } from './concurrency.ts'
 import { SluiceError } from './errors.ts'
+import { parseGateways } from './gateway-config.ts'
 import { listenText, parseListen, type ListenAddress } from './listen-address.ts'
 import type { RecrawlPolicy } from './recrawl-policy.ts'
 
 export type OptionType =
   | 'string' | 'header' | 'boolean' | 'integer' | 'duration' | 'size' | 'choice' | 'choices'
   | 'patterns' | 'concurrency' | 'cidrs' | 'resolve' | 'tail' | 'recrawl' | 'hostLimits'
-  | 'listen' | 'function' | 'rate' | 'bandwidth'
+  | 'listen' | 'function' | 'rate' | 'bandwidth' | 'gateway'
 
 interface ValueSpec {
   readonly type: OptionType
@@ -41,6 +43,7 @@ export function metavar(spec: ValueSpec): string {
     case 'listen': return '[HOST:]PORT'
     case 'rate': return 'N/s'
     case 'bandwidth': return 'SIZE/s'
+    case 'gateway': return 'FILE'
     default: return 'TEXT'
   }
 }
@@ -56,6 +59,7 @@ const expectations: Readonly<Record<OptionType, string>> = {
   listen: 'a port from 0 to 65535, or ADDRESS:PORT with an IP address (IPv6 in brackets) or localhost',
   function: 'a function',
   rate: 'a number a second such as 50/s or 0.5/s', bandwidth: 'a size a second such as 1MB/s',
+  gateway: 'the path of a file, or its content as an object',
 }
 
 /** What takes back a choice or a bound that is kept with the crawl, for which the command line has no other word. */
@@ -153,17 +157,6 @@ function isCidr(text: string): boolean {
   return bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (version === 4 ? 32 : 128))
 }
 
-function parseConcurrency(name: string, spec: ValueSpec, given: unknown): unknown {
-  const parts = typeof given === 'string'
-    ? given.split(':').map((part) => readInteger(part) ?? Number.NaN)
-    : Object.values({ start: 0, floor: 0, ceiling: 0, ...(given as object) })
-  const [start, floor, ceiling] = parts as number[]
-  const fits = parts.length === 3 && parts.every((part) => Number.isInteger(part))
-    && floor! >= 1 && floor! <= start! && start! <= ceiling! && ceiling! <= 10_000
-  if (!fits) refuse(name, spec, given)
-  return Object.freeze({ start, floor, ceiling })
-}
-
 function parseResolve(name: string, spec: ValueSpec, given: unknown): unknown {
   if (typeof given !== 'string' && (typeof given !== 'object' || given === null)) refuse(name, spec, given)
   const entries = typeof given === 'string' || Array.isArray(given)
@@ -246,7 +239,7 @@ export function parseValue(name: string, spec: ValueSpec, given: unknown): unkno
       return parseList(name, spec, items, (item) => (spec.choices ?? []).includes(item))
     }
     case 'patterns': return parseList(name, spec, given, isPattern)
-    case 'concurrency': return parseConcurrency(name, spec, given)
+    case 'concurrency': return readConcurrency(given) ?? refuse(name, spec, given)
     case 'cidrs': return parseList(name, spec, given, isCidr)
     case 'hostLimits': {
       const items: readonly unknown[] = Array.isArray(given) ? given : [given]
@@ -261,6 +254,8 @@ export function parseValue(name: string, spec: ValueSpec, given: unknown): unkno
     // A policy stays the text that it was given as: that is how it is stored, and shown when it changes.
     case 'recrawl': return typeof given === 'function' || (typeof given === 'string' && parseRecrawl(given)) ? given : refuse(name, spec, given)
     case 'function': return typeof given === 'function' ? given : refuse(name, spec, given)
+    // The file is read where the gateways are opened; what it holds is checked here when it is given in its place.
+    case 'gateway': return given === '' ? refuse(name, spec, given) : typeof given === 'string' ? given : parseGateways(given)
     default: return spec.type satisfies never
   }
 }

@@ -3,6 +3,8 @@
  * line, its `--help` and the README's list all come from here. Options are resolved once; unknown keys are refused,
  * and the result is frozen. Leaf module.
  */
+import type { Concurrency } from './concurrency.ts'
+import { GatewayConfigs, type GatewayFile } from './gateway-config.ts'
 import { limits } from './limits.ts'
 import type { ListenAddress } from './listen-address.ts'
 import { parseValue, type OptionType } from './option-values.ts'
@@ -50,7 +52,7 @@ export interface HostRule {
   /** Starts in one turn, when its delay lets them follow each other; 1 at first. */
   readonly weight?: number
 }
-export interface Concurrency { readonly start: number; readonly floor: number; readonly ceiling: number }
+export type { Concurrency }
 
 /** Options that belong to the crawl directory. */
 export const crawlOptions = {
@@ -96,6 +98,7 @@ export const crawlOptions = {
   resolve: option<Readonly<Record<string, string>>>({ type: 'resolve', default: {}, flag: '--resolve', stored: true, help: 'HOST=IP: use this address for a host; @FILE: lines of a hosts file; repeatable' }),
   ca: option<string | undefined>({ type: 'string', default: undefined, flag: '--ca', stored: true, help: 'file with certificates of authorities to trust besides the usual ones (PEM)' }),
   insecure: option<boolean>({ type: 'boolean', default: false, flag: '--insecure', stored: true, help: 'accept every certificate' }),
+  gateway: option<string | GatewayConfigs | undefined>({ type: 'gateway', default: undefined, flag: '--gateway', stored: true, help: 'file of proxies and scraping APIs through which hosts are fetched (JSON); its path is kept, its content is not' }),
 } as const
 
 /** Options of one run. */
@@ -117,7 +120,8 @@ type Resolved<Table> = { readonly [K in keyof Table]: Value<Table[K]> }
 type Given<Table> = { readonly [K in keyof Table]?: Value<Table[K]> | string | undefined }
 
 export type CrawlOptions = Resolved<typeof crawlOptions>
-export type CrawlOptionsGiven = Given<typeof crawlOptions>
+/** `gateway`: the path of a file, or what such a file holds. */
+export type CrawlOptionsGiven = Omit<Given<typeof crawlOptions>, 'gateway'> & { readonly gateway?: string | GatewayFile | GatewayConfigs | undefined }
 export type RunLimits = Resolved<typeof runOptions>
 export type RunLimitsGiven = Given<typeof runOptions>
 export type HostLimit = Partial<Resolved<typeof hostLimitOptions>>
@@ -162,8 +166,9 @@ export function storedOptions(options: CrawlOptions): Readonly<Record<string, un
   const kept: Record<string, unknown> = {}
   for (const [name, spec] of Object.entries(crawlOptions)) {
     const value = options[name as keyof CrawlOptions]
-    // No bound is the absence of one: JSON has no infinity. Nor has it functions.
-    if (spec.stored && value !== Number.POSITIVE_INFINITY && typeof value !== 'function') kept[name] = value
+    // No bound is the absence of one: JSON has no infinity. Nor has it functions; and the content of a file has secrets.
+    const isKept = spec.stored && value !== Number.POSITIVE_INFINITY && typeof value !== 'function' && !(value instanceof GatewayConfigs)
+    if (isKept) kept[name] = value
   }
   return kept
 }

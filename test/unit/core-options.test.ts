@@ -27,7 +27,7 @@ test('the defaults are these', () => {
     userAgent: 'Sluice/0.1 (+https://www.npmjs.com/package/sluice)',
     politeness: 'host', delayMs: 1_000, concurrency: { start: 4, floor: 1, ceiling: 32 }, hostLimits: [], maxPerAddress: Infinity, retries: 2, hostPatienceMs: 300_000, timeoutMs: 30_000,
     maxBodyBytes: 256_000, connections: 0, requestsPerSecond: Infinity, bytesPerSecond: Infinity, memoryBytes: 0, threads: 0, format: ['jsonl'], extract: undefined, linkElements: ['a', 'area', 'iframe', 'frame', 'link', 'meta'], simhash: false, nearDuplicates: 'count', priority: undefined, tailMs: 600_000,
-    allowAddress: [], resolve: {}, ca: undefined, insecure: false, dedupe: [], recrawl: 'never',
+    allowAddress: [], resolve: {}, ca: undefined, insecure: false, gateway: undefined, dedupe: [], recrawl: 'never',
     listen: undefined,
   })
   expect(resolveRunLimits({})).toEqual({ maxPages: Infinity, maxTimeMs: Infinity, maxBytes: Infinity })
