@@ -168,7 +168,7 @@ export class FetchStage {
     if (isWall(code)) {
       answer.release()
       run.giveBack()
-      this.#endUnfetched(lease.url, { outcome: 'failed', code, attempts: lease.url.attempts + 1, status: answer.status, ip: answer.ip, timings: answer.timings })
+      this.#endUnfetched(lease.url, { outcome: 'failed', code, attempts: lease.url.attempts + 1, status: answer.status, timings: answer.timings, ...(answer.ip !== undefined && { ip: answer.ip }) })
       return
     }
     run.wireBytes += answer.bodyBytes

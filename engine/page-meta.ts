@@ -15,7 +15,8 @@ export interface Answer {
   /** Name, value, name, value, in the order received. */
   readonly headers: readonly string[]
   readonly truncated: boolean
-  readonly ip: string
+  readonly ip?: string
+  readonly gateway?: string
   readonly tls?: TlsFacts
   readonly timings: Timings
   readonly fetchedAtMs: number
@@ -31,8 +32,8 @@ export function retryAfterMs(value: string | undefined, wallMs: number): number 
   return Number.isNaN(waitMs) ? 0 : Math.min(Math.max(0, waitMs), limits.retryAfterMsMax)
 }
 
-/** Every HTTP date is in GMT, whether it says so (the asctime form does not) or not. */
-function httpDateMs(text: string): number {
+/** Every HTTP date is in GMT, whether it says so (the asctime form does not) or not. NaN: it is none. */
+export function httpDateMs(text: string): number {
   return HTTP_DATE.test(text) ? Date.parse(text.endsWith('GMT') ? text : `${text} GMT`) : Number.NaN
 }
 
@@ -120,7 +121,8 @@ export function pageMetaOf(url: QueuedUrl, answer: Answer, followLinks: boolean,
     ...(known?.lastModified !== undefined && { lastModified: known.lastModified }),
     ...fact('lastModified', 'last-modified'),
     ...fact('robotsTag', 'x-robots-tag', listOf),
-    ip: answer.ip,
+    ...(answer.ip !== undefined && { ip: answer.ip }),
+    ...(answer.gateway !== undefined && { gateway: answer.gateway }),
     ...(answer.tls && { tls: answer.tls }),
     timings: answer.timings,
     truncated: answer.truncated,

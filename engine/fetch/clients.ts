@@ -1,15 +1,15 @@
 /**
- * The connections: one undici Client for each socket, kept for its origin while idle. The only file that imports
- * undici. Main thread.
+ * The connections: one undici Client for each socket, kept while idle for its route: an origin, and the gateway before it
+ * if there is one. The only file that imports undici. Main thread.
  *
  * A Client is given a socket that is connected already and never makes one: when its socket has gone, its request
  * fails, and whether to connect anew is the fetcher's decision (with a fresh look at address and deadline).
  *
- *   #idle      origin -> [ connection, connection ]    taken from the end: the warmest first
- *   #idleLru   { oldest ............. newest }         over all origins; beyond the bound the oldest is closed
+ *   #idle      route -> [ connection, connection ]     taken from the end: the warmest first
+ *   #idleLru   { oldest ............. newest }         over all routes; beyond the bound the oldest is closed
  *   #open      every connection, idle or not
  *
- * An origin leaves nothing behind: it has an entry only while it has an idle connection, and an idle connection closes
+ * A route leaves nothing behind: it has an entry only while it has an idle connection, and an idle connection closes
  * after `socketIdleMsMax`. Idle sockets and their timers are unreferenced (by undici), so they keep no process alive.
  *
  * An Agent would keep an object for each origin, and its connector makes a SecureContext and a second look-up.
@@ -18,23 +18,33 @@ import type { Socket } from 'node:net'
 import { Client, type Dispatcher } from 'undici'
 import { limits } from '../core/limits.ts'
 import type { ConnectionFacts } from './connector.ts'
+import type { Gateway } from './gateway.ts'
 
 export type ResponseHandler = Dispatcher.DispatchHandler
 export type ResponseController = Dispatcher.DispatchController
 
-export class Connection {
+/** Whose connections they are: an origin, or an origin by way of a gateway. */
+export interface Route {
   readonly origin: string
+  readonly via?: Gateway | undefined
+}
+
+export class Connection {
+  /** The connections of one route are alike. */
+  readonly key: string
+  readonly via: Gateway | undefined
   readonly socket: Socket
   readonly facts: ConnectionFacts
   /** Requests sent over it. */
   requests = 0
   readonly #client: Client
 
-  constructor(origin: string, socket: Socket, facts: ConnectionFacts) {
-    this.origin = origin
+  constructor(route: Route, socket: Socket, facts: ConnectionFacts) {
+    this.key = keyOf(route)
+    this.via = route.via
     this.socket = socket
     this.facts = facts
-    this.#client = clientOn(origin, socket)
+    this.#client = clientOn(route.origin, socket)
   }
 
   /** Sends one GET. `headers` alternate between name and value. Everything that follows is told to the handler. */
@@ -47,6 +57,10 @@ export class Connection {
   destroy(): void {
     this.socket.destroy(closedByUs)
   }
+}
+
+function keyOf({ origin, via }: Route): string {
+  return via === undefined ? origin : `${via.name} ${origin}`
 }
 
 // One for all: making an error for each page that ends its connection costs 0.02 ms.
@@ -90,16 +104,16 @@ export class Clients {
     this.socketsIdleMax = socketsIdleMax
   }
 
-  /** An idle connection to the origin, or undefined: then connect, and `add`. */
-  acquire(origin: string): Connection | undefined {
-    const connection = this.#idle.get(origin)?.at(-1)
+  /** An idle connection of the route, or undefined: then connect, and `add`. */
+  acquire(route: Route): Connection | undefined {
+    const connection = this.#idle.get(keyOf(route))?.at(-1)
     if (connection !== undefined) this.#unlist(connection)
     return connection
   }
 
   /** A new connection, acquired. It is forgotten when its socket closes. */
-  add(origin: string, socket: Socket, facts: ConnectionFacts): Connection {
-    const connection = new Connection(origin, socket, facts)
+  add(route: Route, socket: Socket, facts: ConnectionFacts): Connection {
+    const connection = new Connection(route, socket, facts)
     this.#open.add(connection)
     socket.once('close', () => {
       this.#unlist(connection)
@@ -112,14 +126,27 @@ export class Clients {
   /** Gives a connection back after its response. It is kept unless it was destroyed, by the exchange or by undici. */
   release(connection: Connection): void {
     if (connection.socket.destroyed) return
-    const list = this.#idle.get(connection.origin)
-    if (list === undefined) this.#idle.set(connection.origin, [connection])
+    const list = this.#idle.get(connection.key)
+    if (list === undefined) this.#idle.set(connection.key, [connection])
     else list.push(connection)
     this.#idleLru.add(connection)
     if (this.#idleLru.size > this.socketsIdleMax) {
       const [oldest] = this.#idleLru
       this.#unlist(oldest!)
       oldest!.destroy()
+    }
+  }
+
+  /**
+   * Before one more connection through a gateway: closes as many idle ones through it as would make, with those in use,
+   * more than it is given at once. A proxy's plan counts tunnels, whether anything goes through them or not.
+   */
+  makeRoom(via: Gateway): void {
+    const idle = [...this.#idleLru].filter((connection) => connection.via === via)
+    const over = idle.length + via.limiter.inFlight - via.limiter.limit
+    for (const connection of idle.slice(0, Math.max(0, over))) {
+      this.#unlist(connection)
+      connection.destroy()
     }
   }
 
@@ -136,8 +163,8 @@ export class Clients {
 
   #unlist(connection: Connection): void {
     if (!this.#idleLru.delete(connection)) return
-    const rest = this.#idle.get(connection.origin)!.filter((other) => other !== connection)
-    if (rest.length === 0) this.#idle.delete(connection.origin)
-    else this.#idle.set(connection.origin, rest)
+    const rest = this.#idle.get(connection.key)!.filter((other) => other !== connection)
+    if (rest.length === 0) this.#idle.delete(connection.key)
+    else this.#idle.set(connection.key, rest)
   }
 }

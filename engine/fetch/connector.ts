@@ -29,8 +29,8 @@ export interface Target {
 
 /** What making a connection showed. */
 export interface ConnectionFacts {
-  /** The address at the other end. */
-  readonly ip: string
+  /** The address at the other end; absent at the end of a tunnel. */
+  readonly ip?: string
   readonly connectMs: number
   readonly tlsMs?: number
   readonly tls?: TlsFacts
@@ -84,21 +84,25 @@ export async function connect(target: Target, options: ConnectorOptions, deadlin
   return result
 }
 
-function open({ secure, name, port, address, family }: Target, { context, insecure }: TlsTrust): net.Socket {
+function open({ secure, name, port, address, family }: Target, trust: TlsTrust): net.Socket {
   const common = { host: address, port, family, autoSelectFamily: false, noDelay: true }
   if (!secure) return net.connect(common)
-  return tls.connect({
-    ...common,
+  return tls.connect({ ...common, ...tlsOptionsOf(name, trust) })
+}
+
+/** TLS with the host of this name. */
+export function tlsOptionsOf(name: string, { context, insecure }: TlsTrust): tls.ConnectionOptions {
+  return {
     secureContext: context,
     ALPNProtocols: ['http/1.1'],
     rejectUnauthorized: !insecure,
     // RFC 6066 section 3: a server name is never an address. The certificate must name the host either way.
     ...(net.isIP(name) === 0 ? { servername: name } : {}),
     checkServerIdentity: (_, certificate) => tls.checkServerIdentity(name, certificate),
-  })
+  }
 }
 
-function tlsFacts(socket: net.Socket, tlsMs: () => number): { tls: TlsFacts, tlsMs: number } | undefined {
+export function tlsFacts(socket: net.Socket, tlsMs: () => number): { tls: TlsFacts, tlsMs: number } | undefined {
   if (!(socket instanceof tls.TLSSocket)) return undefined
   const version = socket.getProtocol() ?? 'unknown'
   return { tls: { version, cipher: socket.getCipher().name, resumed: socket.isSessionReused() }, tlsMs: tlsMs() }

@@ -15,14 +15,17 @@
 import * as zlib from 'node:zlib'
 import type { Clock } from '../core/clock.ts'
 import { invariant, SluiceError, type FailureCode } from '../core/errors.ts'
+import { hostOfUrl } from '../core/fetch-url.ts'
 import { limits } from '../core/limits.ts'
 import type { Timings, TlsFacts } from '../core/types.ts'
-import type { AddressGuard } from './address-guard.ts'
+import { anyAddress, type AddressGuard } from './address-guard.ts'
 import type { ByteBudget, Release } from './byte-budget.ts'
-import { Clients, type Connection } from './clients.ts'
-import { connect, type ConnectorOptions } from './connector.ts'
+import { Clients, type Connection, type Route } from './clients.ts'
+import { connect, type ConnectorOptions, type ConnectResult } from './connector.ts'
 import { Deadline } from './deadline.ts'
 import { exchange, type ExchangeEnd, type ExchangeRequest } from './exchange.ts'
+import type { Gateway } from './gateway.ts'
+import { headersThrough, portOf, requestedOf, type Gateways, type Place } from './gateways.ts'
 import { nameOf, type Resolution, type Resolver } from './resolver.ts'
 import type { TlsTrust } from './tls-context.ts'
 
@@ -56,11 +59,16 @@ export interface FetchedResponse {
   readonly body: readonly Uint8Array[]
   readonly bodyBytes: number
   readonly truncated: boolean
-  readonly ip: string
+  /** Absent with a gateway, which alone knows it. */
+  readonly ip?: string
   readonly tls?: TlsFacts
   readonly timings: Timings
   /** When the request was sent. */
   readonly fetchedAtMs: number
+  /** Name of the gateway that it came through. */
+  readonly gateway?: string
+  /** The gateway has tried again by itself: nobody else should. */
+  readonly isFinal?: true
   /** Gives the body's bytes back to the budget: call it when the body is copied or dropped. */
   readonly release: Release
 }
@@ -79,6 +87,9 @@ export interface FetchFailure {
   readonly headers?: readonly string[]
   readonly ip?: string
   readonly tls?: TlsFacts
+  /** As of a response. */
+  readonly gateway?: string
+  readonly isFinal?: true
 }
 
 export type FetchResult = FetchedResponse | FetchFailure
@@ -93,6 +104,8 @@ export interface FetcherOptions {
   readonly socketsIdleMax?: number
   /** Told of every request, and of what it brought. */
   readonly rates?: RequestMeter
+  /** Absent: all is fetched from the sites themselves. */
+  readonly gateways?: Gateways
   /** The system has no file for another connection (or look-up), with so many fetches under way. Such a fetch is `aborted`. */
   readonly onNoFiles?: (inFlight: number) => void
 }
@@ -114,7 +127,9 @@ const ACCEPT = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8'
 
 /** What one fetch carries from stage to stage. */
 interface Flight {
+  /** What is asked for: the page, or an API for the page. */
   readonly url: URL
+  readonly route: Route
   readonly request: ExchangeRequest
   readonly isPaced: boolean
   readonly deadline: Deadline
@@ -140,6 +155,7 @@ export class Fetcher {
   readonly #budget: ByteBudget
   readonly #clock: Clock
   readonly #clients: Clients
+  readonly #gateways: Gateways | undefined
   readonly #headers: readonly string[]
   readonly #rates: RequestMeter | undefined
   readonly #onNoFiles: (inFlight: number) => void
@@ -158,15 +174,20 @@ export class Fetcher {
     this.#clients = new Clients({ socketsIdleMax: options.socketsIdleMax ?? limits.socketsIdleMax })
     this.#rates = options.rates
     this.#onNoFiles = options.onNoFiles ?? (() => {})
+    this.#gateways = options.gateways
     this.#headers = ['user-agent', checkedUserAgent(options.userAgent), 'accept', ACCEPT, 'accept-encoding', acceptEncoding]
   }
 
   /** Never rejects, but for a broken invariant. */
   async fetch(request: FetchRequest): Promise<FetchResult> {
     invariant(request.bodyBytesMax <= this.#budget.capacityBytes, 'a body fits into the byte budget')
-    const url = new URL(request.url)
+    const target = new URL(request.url)
+    const via = this.#gateways?.of(hostOfUrl(request.url))
+    const url = via === undefined ? target : requestedOf(via, target)
+    const headers = [...this.#headers, ...Object.entries(request.headers ?? {}).flat()]
     const flight: Flight = {
       url,
+      route: { origin: url.origin, via },
       request: {
         onSend: () => {
           flight.fetchedAtMs = this.#clock.wallMs()
@@ -174,7 +195,7 @@ export class Fetcher {
         },
         path: `${url.pathname}${url.search}`,
         onBytes: (count) => { flight.bytes += count },
-        headers: [...this.#headers, ...Object.entries(request.headers ?? {}).flat()],
+        headers: via === undefined ? headers : headersThrough(via, headers),
         bodyBytesMax: request.bodyBytesMax,
         acceptBody: request.acceptBody,
       },
@@ -187,7 +208,9 @@ export class Fetcher {
     this.#flights.add(flight)
     if (this.#closed) flight.deadline.stop(closing)
     try {
-      return await this.#fly(flight)
+      if (via === undefined) return await this.#fly(flight)
+      const refusal = this.#gateways!.refusalOf(target)
+      return refusal === undefined ? await this.#gateways!.through(via, () => this.#fly(flight)) : this.#failure(flight, refusal)
     } finally {
       this.#flights.delete(flight)
       flight.deadline.end()
@@ -218,7 +241,7 @@ export class Fetcher {
   }
 
   async #fly(flight: Flight): Promise<FetchResult> {
-    const kept = this.#clients.acquire(flight.url.origin)
+    const kept = this.#clients.acquire(flight.route)
     if (kept !== undefined) {
       this.#reuses++
       const end = await this.#exchange(kept, flight)
@@ -234,19 +257,32 @@ export class Fetcher {
   }
 
   async #connect(flight: Flight): Promise<Connection | Omit<FetchFailure, 'ok' | 'timings' | 'fetchedAtMs'>> {
-    const { url, deadline } = flight
+    const { url, route } = flight
+    const result = route.via === undefined
+      ? await this.#reach({ secure: url.protocol === 'https:', host: url.hostname, port: portOf(url) }, this.#connecting, flight)
+      : await this.#connectVia(route.via, flight)
+    if (!result.ok) return result
+    this.#connects++
+    return this.#clients.add(route, result.socket, result.facts)
+  }
+
+  #connectVia(via: Gateway, flight: Flight): Promise<ConnectResult> {
+    this.#clients.makeRoom(via)
+    // The address of a gateway is the operator's word.
+    const connecting = { ...this.#connecting, guard: anyAddress }
+    return this.#gateways!.connect(via, flight.url, (place) => this.#reach(place, connecting, flight), flight.deadline)
+  }
+
+  async #reach({ secure, host, port }: Place, connecting: ConnectorOptions, flight: Flight): Promise<ConnectResult & { readonly ip?: string }> {
+    const { deadline } = flight
     const startMs = this.#clock.nowMs()
-    const resolution = await under(deadline, this.#resolver.resolve(url.hostname))
+    const resolution = await under(deadline, this.#resolver.resolve(host))
     deadline.onStop(undefined)
     flight.dnsMs = this.#clock.nowMs() - startMs
-    if (!resolution.ok) return this.#ownLack(resolution)
-    const secure = url.protocol === 'https:'
-    const port = url.port === '' ? (secure ? 443 : 80) : Number(url.port)
+    if (!resolution.ok) return { ok: false, ...this.#ownLack(resolution) }
     const { address, family } = resolution
-    const result = await connect({ secure, name: nameOf(url.hostname), port, address, family }, this.#connecting, deadline)
-    if (!result.ok) return { ...this.#ownLack(result), ip: address }
-    this.#connects++
-    return this.#clients.add(url.origin, result.socket, result.facts)
+    const result = await connect({ secure, name: nameOf(host), port, address, family }, connecting, deadline)
+    return result.ok ? result : { ok: false, ...this.#ownLack(result), ip: address }
   }
 
   /** The failure, which is no try of its URL when it was ours. */
@@ -271,7 +307,7 @@ export class Fetcher {
       ...(first && facts.tlsMs !== undefined ? { tlsMs: facts.tlsMs } : {}),
       ...(end.ttfbMs === undefined ? {} : { ttfbMs: end.ttfbMs }),
     })
-    const place = { ip: facts.ip, ...(facts.tls === undefined ? {} : { tls: facts.tls }), timings, fetchedAtMs: flight.fetchedAtMs }
+    const place = { ...(facts.ip === undefined ? {} : { ip: facts.ip }), ...(facts.tls === undefined ? {} : { tls: facts.tls }), timings, fetchedAtMs: flight.fetchedAtMs }
     if (end.kind === 'complete') {
       const { head: { status, statusText, headers, headerBlock }, body, bodyBytes, truncated, release } = end
       return { ok: true, status, statusText, headers, headerBlock, body, bodyBytes, truncated, release, ...place }

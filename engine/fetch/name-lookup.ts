@@ -60,6 +60,11 @@ function readHostsFile(): string {
 /** Suffixes that never are in the public tree: RFC 6761, RFC 6762, RFC 8375, and ICANN's reservation of `internal`. */
 const SYSTEM_SUFFIX = /\.(?:localhost|local|home\.arpa|internal)$/
 
+/** A name that only this system or its network knows. */
+export function isLocalName(host: string): boolean {
+  return !host.includes('.') || SYSTEM_SUFFIX.test(host)
+}
+
 /** An answer of getaddrinfo carries no life; it is kept for a minute, as Chromium does. */
 const SYSTEM_TTL_MS = 60_000
 
@@ -89,7 +94,7 @@ export function createNameLookup(services: NameServices): NameLookup {
 
   return {
     async lookup(host) {
-      if (!host.includes('.') || SYSTEM_SUFFIX.test(host) || hosts.has(host)) return await bySystem(host)
+      if (isLocalName(host) || hosts.has(host)) return await bySystem(host)
       try {
         return await byServers(host)
       } catch (error) {
