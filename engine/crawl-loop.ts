@@ -311,7 +311,7 @@ export class CrawlLoop {
 
   /** Why there is no URL to start, although there would be room. */
   #starvedOf(run: Run<Settled>): BlockedOn {
-    if (!this.#parts.scheduler.isEmpty) return 'politeness'
+    if (!this.#parts.scheduler.isEmpty) return this.#parts.gateways?.areWaitedFor === true ? 'gateway' : 'politeness'
     // Links enter the frontier when their page is acknowledged: the consumer may hold all that is left to find.
     return this.#isDrained && (run.window?.size ?? 0) > 0 ? 'consumer' : 'idle'
   }
@@ -360,7 +360,7 @@ export class CrawlLoop {
     this.#cancelTimer = undefined
     if (this.#isPaused) return
     const { on } = this.meter.blocked
-    const startAtMs = on === 'politeness' ? scheduler.nextAtMs() : on === 'suspects' ? this.#suspectAtMs : gate.opensAtMs(on)
+    const startAtMs = on === 'politeness' || on === 'gateway' ? scheduler.nextAtMs() : on === 'suspects' ? this.#suspectAtMs : gate.opensAtMs(on)
     const waitMs = Math.min(startAtMs === undefined ? Number.POSITIVE_INFINITY : startAtMs - clock.nowMs(), this.#due.lookInMs)
     if (waitMs < Number.POSITIVE_INFINITY) this.#cancelTimer = clock.after(waitMs, this.wake)
   }

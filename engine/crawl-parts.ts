@@ -9,6 +9,7 @@ import type { Clock } from './core/clock.ts'
 import type { CrawlOptions } from './core/options.ts'
 import type { PageRecord } from './core/types.ts'
 import type { Fetcher } from './fetch/fetcher.ts'
+import type { Gateways } from './fetch/gateways.ts'
 import type { DiskSpace } from './flow/disk-space.ts'
 import type { Gate } from './flow/gate.ts'
 import type { NearDuplicates } from './near-duplicates.ts'
@@ -21,6 +22,8 @@ export interface CrawlParts {
   readonly store: Store
   readonly scheduler: Scheduler
   readonly fetcher: Pick<Fetcher, 'fetch' | 'isShortOfBytes' | 'stats'>
+  /** Absent: all is fetched from the sites themselves. */
+  readonly gateways?: Pick<Gateways, 'areWaitedFor' | 'resume' | 'stats'>
   readonly robots: Pick<RobotsGate, 'ask' | 'check' | 'verdictsOf'>
   readonly pool: Pick<ParsePool, 'collect' | 'fill' | 'isStuck' | 'rotateWarc' | 'slotsFree' | 'stats' | 'withdraw'>
   readonly commits: CommitLoop

@@ -170,7 +170,9 @@ export class Crawler {
     this.#loop.setPaused(true)
   }
 
+  /** Goes on after `pause`, and through gateways that wait for somebody who has filled their quota. */
   resume(): void {
+    this.#stages.parts.gateways?.resume()
     this.#loop.setPaused(false)
   }
 

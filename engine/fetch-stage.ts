@@ -158,7 +158,7 @@ export class FetchStage {
     const code = wallInHead(answer.status, answer.headers) ?? failureOfStatus(answer.status)
     const waitMs = retryAfterMs(headerOf(answer.headers, 'retry-after'), clock.wallMs())
     const price = code === 'http_402' ? priceOf(answer.headers) : undefined
-    const ruling = scheduler.release(lease, code === undefined ? { ok: true } : { ok: false, code, retryAfterMs: waitMs, ...(price !== undefined && { price }) })
+    const ruling = scheduler.release(lease, code === undefined ? { ok: true } : { ok: false, code, retryAfterMs: waitMs, ...(price !== undefined && { price }), ...(answer.isFinal && { isFinal: true }) })
     if (isWall(code)) this.walls[code] += 1
     if (isLater(ruling)) {
       answer.release()
@@ -168,7 +168,7 @@ export class FetchStage {
     if (isWall(code)) {
       answer.release()
       run.giveBack()
-      this.#endUnfetched(lease.url, { outcome: 'failed', code, attempts: lease.url.attempts + 1, status: answer.status, timings: answer.timings, ...(answer.ip !== undefined && { ip: answer.ip }) })
+      this.#endUnfetched(lease.url, { outcome: 'failed', code, attempts: lease.url.attempts + 1, status: answer.status, ...placeOf(answer), timings: answer.timings })
       return
     }
     run.wireBytes += answer.bodyBytes
@@ -188,7 +188,7 @@ export class FetchStage {
       run.giveBack()
       return
     }
-    const ruling = scheduler.release(lease, { ok: false, code: failed.code })
+    const ruling = scheduler.release(lease, { ok: false, code: failed.code, ...(failed.isFinal && { isFinal: true }) })
     if (isLater(ruling)) {
       this.#tryLater(run, lease.url, ruling)
       return
@@ -196,7 +196,7 @@ export class FetchStage {
     run.giveBack()
     this.#endUnfetched(lease.url, {
       outcome: 'failed', code: failed.code, attempts: lease.url.attempts + 1, timings: failed.timings,
-      ...(failed.status !== undefined && { status: failed.status }), ...(failed.ip !== undefined && { ip: failed.ip }),
+      ...(failed.status !== undefined && { status: failed.status }), ...placeOf(failed),
     })
   }
 
@@ -224,4 +224,9 @@ export class FetchStage {
     }))
     if (stateOfOutcome[record.outcome] === 'failed') events.failed(record)
   }
+}
+
+/** Where an answer came from. */
+function placeOf({ ip, gateway }: FetchResult): Pick<EndFacts, 'ip' | 'gateway'> {
+  return { ...(ip !== undefined && { ip }), ...(gateway !== undefined && { gateway }) }
 }

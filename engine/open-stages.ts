@@ -16,8 +16,9 @@ import { ParsePool } from '../threads/parse-pool.ts'
 import { ScopeTable } from '../threads/scope-table.ts'
 import { scopeNameOf } from './add-urls.ts'
 import { CommitLoop } from './commit-loop.ts'
-import { systemClock } from './core/clock.ts'
+import { systemClock, type Clock } from './core/clock.ts'
 import { SluiceError } from './core/errors.ts'
+import { GatewayConfigs } from './core/gateway-config.ts'
 import { limits } from './core/limits.ts'
 import { crawlOptions, resolveCrawlOptions, storedOptions, type CrawlOptions, type CrawlOptionsGiven } from './core/options.ts'
 import { keyPolicyOf, type KeyPolicy } from './core/url-key.ts'
@@ -26,6 +27,8 @@ import { Events } from './events.ts'
 import { createAddressGuard } from './fetch/address-guard.ts'
 import { ByteBudget } from './fetch/byte-budget.ts'
 import { Fetcher } from './fetch/fetcher.ts'
+import { readGateways } from './fetch/gateway-file.ts'
+import { Gateways } from './fetch/gateways.ts'
 import { createNameLookup, systemNameServices } from './fetch/name-lookup.ts'
 import { Resolver } from './fetch/resolver.ts'
 import { createTlsTrust } from './fetch/tls-context.ts'
@@ -114,7 +117,8 @@ async function openAll(given: CrawlOptionsGiven, on: StageEvents, closers: Close
   const pool = await openPool({ flow, inHandFile: suspects.notesFile, options, dir, store, known, queries, scopeTable })
   closers.push(() => pool.close())
   const resolver = new Resolver({ lookup: createNameLookup(systemNameServices()), pins: options.resolve, clock })
-  const fetcher = openFetcher(options, flow, resolver)
+  const { fetcher, gateways } = openFetcher(options, flow, resolver)
+  closers.push(() => gateways?.close())
   closers.push(() => fetcher.close())
   const robots = new RobotsGate({
     fetcher, clock, userAgent: options.userAgent, deadlineMs: options.timeoutMs,
@@ -123,8 +127,9 @@ async function openAll(given: CrawlOptionsGiven, on: StageEvents, closers: Close
   })
   const scheduler = new Scheduler({
     store, options, clock, random: Math.random, onWork: on.onWork,
-    unitOf: unitsBy(options, resolver), note: (update) => commits.noteHost(update),
+    unitOf: unitsBy(options, resolver), note: (update) => commits.noteHost(update), capsOf: (host) => gateways?.capsOf(host) ?? [],
   })
+  if (gateways !== undefined) gateways.onRoom = (cap) => scheduler.wake(cap)
   store.setLeases((host, sequence) => scheduler.isLeased(host, sequence))
   const onFull = (): void => {
     disk.noteFull()
@@ -156,7 +161,7 @@ async function openAll(given: CrawlOptionsGiven, on: StageEvents, closers: Close
   await store.saveOptions(storedOptions(options))
   return {
     parts: {
-      store, scheduler, fetcher, robots, pool, commits, disk, gate, suspects, clock, options, events,
+      store, scheduler, fetcher, ...(gateways && { gateways }), robots, pool, commits, disk, gate, suspects, clock, options, events,
       recrawl: new Recrawl(options.recrawl, Math.random), nearDuplicates: wantsSimhash(options) ? new NearDuplicates() : undefined,
     },
     events, scopeTable, keyPolicy, isContinued: Object.keys(before).length > 0,
@@ -171,12 +176,15 @@ async function freeSpaceOf(dir: string): Promise<FreeSpace> {
   return { freeBytes: bavail * bsize, totalBytes: blocks * bsize }
 }
 
-function openFetcher(options: CrawlOptions, flow: Flow, resolver: Resolver): Fetcher {
-  const guard = createAddressGuard(options.allowAddress)
-  const trust = createTlsTrust({ ca: options.ca, insecure: options.insecure })
-  const budget = new ByteBudget(flow.memory.bodyBytes)
+/** What reaches the network, and the gateways before it when there are some. */
+function openFetcher(options: CrawlOptions, flow: Flow, resolver: Resolver): { readonly fetcher: Fetcher; readonly gateways?: Gateways } {
+  const { allowAddress, ca, insecure, resolve: pins, userAgent } = options
+  const [clock, guard, trust] = [systemClock, createAddressGuard(allowAddress), createTlsTrust({ ca, insecure })]
+  const { list: configs } = readGateways(options.gateway)
+  const gateways = configs.length > 0 && { gateways: new Gateways({ configs, guard, trust, clock, random: Math.random, userAgent, pins }) }
   const { onNoFiles, rates, socketsIdleMax } = flow
-  return new Fetcher({ resolver, guard, trust, budget, clock: systemClock, userAgent: options.userAgent, rates, socketsIdleMax, onNoFiles })
+  const fetcher = new Fetcher({ resolver, guard, trust, budget: new ByteBudget(flow.memory.bodyBytes), clock, userAgent, rates, socketsIdleMax, onNoFiles, ...gateways })
+  return { fetcher, ...gateways }
 }
 
 interface PoolNeeds {
@@ -252,8 +260,9 @@ function changesOf(before: Readonly<Record<string, unknown>>, options: CrawlOpti
   })
 }
 
-/** No bound is none: JSON would write infinity as null. A function is not kept, so it changes what was stored each time. */
+/** No bound is none: JSON would write infinity as null. A function is not kept, nor are gateways without a file, so they change what was stored each time. */
 function textOf(value: unknown): string {
   if (typeof value === 'function') return 'a function'
+  if (value instanceof GatewayConfigs) return 'an object'
   return value === Number.POSITIVE_INFINITY ? 'none' : JSON.stringify(value) ?? 'none'
 }

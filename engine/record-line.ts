@@ -12,6 +12,7 @@ export interface EndFacts {
   readonly attempts: number
   readonly status?: number
   readonly ip?: string
+  readonly gateway?: string
   readonly timings?: Timings
 }
 
@@ -28,6 +29,7 @@ export function endRecord(url: QueuedUrl, facts: EndFacts): PageRecord {
     ...(url.referrer && { referrer: url.referrer }),
     attempts: facts.attempts,
     ...(facts.ip && { ip: facts.ip }),
+    ...(facts.gateway && { gateway: facts.gateway }),
     ...(facts.timings && { timings: facts.timings }),
   }
 }
@@ -37,7 +39,7 @@ export function unreadRecord(url: QueuedUrl, meta: PageMeta, code: FailureCode, 
   return {
     ...endRecord(url, {
       outcome: 'failed', code, atMs: meta.fetchedAtMs, attempts: meta.attempts, status: meta.status,
-      timings: meta.timings, ...(meta.ip !== undefined && { ip: meta.ip }),
+      timings: meta.timings, ...(meta.ip !== undefined && { ip: meta.ip }), ...(meta.gateway !== undefined && { gateway: meta.gateway }),
     }),
     ...(meta.contentType && { contentType: meta.contentType }),
     wireBytes,

@@ -39,7 +39,7 @@ export interface StatsSource {
 }
 
 export function statsOf({ parts, loop, meter, state, run, elapsedMs, fetches, retries }: StatsSource): Stats {
-  const { commits, fetcher, gate, options, pool, scheduler, store } = parts
+  const { commits, fetcher, gate, gateways, options, pool, scheduler, store } = parts
   const [counters, nextDueAtMs] = [store.counters(), store.nextDueAtMs()]
   const [slots, sockets] = [pool.stats(), fetcher.stats()]
   const bounds = boundTable({
@@ -50,7 +50,7 @@ export function statsOf({ parts, loop, meter, state, run, elapsedMs, fetches, re
     ...counters, state, blockedOn: loop.blockedOn, leased: scheduler.leasedCount, inFlight: loop.inFlight, hosts: scheduler.hostsCount,
     retryShare: fetches === 0 ? 0 : Math.min(1, retries / fetches), fetches, ...loop.walls, commitLagMs: Math.round(commits.lagMs),
     loopUtilization: meter.read(), workersLost: slots.workersLost, linksDroppedKnown: loop.linksKnown,
-    store: store.stats(), ...(nextDueAtMs !== undefined && { nextDueAtMs }), durability: options.durability, bounds,
+    ...(gateways && { gateways: gateways.stats() }), store: store.stats(), ...(nextDueAtMs !== undefined && { nextDueAtMs }), durability: options.durability, bounds,
     pressure: pressureOf({ parts, meter: loop.meter }, meter.workers.read(slots.loops ?? [])), residentBytes: process.memoryUsage.rss(), elapsedMs,
   })
 }

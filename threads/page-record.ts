@@ -83,6 +83,7 @@ export function recordLine(parts: RecordParts): Uint8Array {
     etag: meta.etag,
     lastModified: meta.lastModified,
     ip: meta.ip,
+    gateway: meta.gateway,
     tls: meta.tls,
     timings: { ...meta.timings, parseMs: hundredths(parts.parseMs) },
     warc: warc === undefined ? undefined : { file: warcFileName(warc.file), offset: warc.offset },

@@ -156,6 +156,8 @@ export interface Stats extends Counters {
   readonly workersLost: number
   /** Links that workers of this process dropped because the known table proved them to be in the crawl already. */
   readonly linksDroppedKnown: number
+  /** With `--gateway`. */
+  readonly gateways?: readonly GatewayStats[]
   readonly store: StoreStats
   /** Wall clock, when the next ended URL falls due to be fetched again; absent when none does. */
   readonly nextDueAtMs?: number
@@ -164,6 +166,20 @@ export interface Stats extends Counters {
   readonly pressure: Pressure
   readonly residentBytes: number
   readonly elapsedMs: number
+}
+
+/** One gateway (`--gateway`). */
+export interface GatewayStats {
+  readonly name: string
+  /** Requests at once that it is given now, and those under way. */
+  readonly limit: number
+  readonly inFlight: number
+  /** Nothing goes through it before: ISO 8601, or `resume` when that is up to `Crawler.resume()`. Absent: it does not rest. */
+  readonly pausedUntil?: string
+  /** Of this process: answers 429, answers that its quota is spent, and failures of its own. */
+  readonly throttled: number
+  readonly quotaHits: number
+  readonly failed: number
 }
 
 /** What the store did since it was opened, and what it takes. */

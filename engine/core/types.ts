@@ -232,6 +232,8 @@ export interface PageMeta {
   readonly lastModified?: string
   readonly robotsTag?: string
   readonly ip?: string
+  /** Name of the gateway that it came through. */
+  readonly gateway?: string
   readonly tls?: TlsFacts
   readonly timings: Timings
   /** The body was cut at the limit of wire bytes. */
@@ -345,6 +347,8 @@ export interface PageRecord {
   readonly etag?: string
   readonly lastModified?: string
   readonly ip?: string
+  /** Name of the gateway that it came through; the site's address is then not known. */
+  readonly gateway?: string
   readonly tls?: TlsFacts
   readonly timings?: Timings
   readonly warc?: { readonly file: string; readonly offset: number }

@@ -17,10 +17,10 @@ import type { Answer } from './health.ts'
 import { chargeHost, goOnSlowly, heedRetryAfter, judge, ramp, type HostFailure } from './host-failures.ts'
 import { isRetry, type Host, type Lease } from './host.ts'
 
-/** How a fetch ended. `price`: what the site asks for a page, with 402. */
+/** How a fetch ended. `price`: what the site asks for a page, with 402. `isFinal`: it was tried again already, by a gateway. */
 export type FetchEnd =
   | { readonly ok: true }
-  | { readonly ok: false; readonly code: FailureCode; readonly retryAfterMs?: number; readonly price?: string }
+  | { readonly ok: false; readonly code: FailureCode; readonly retryAfterMs?: number; readonly price?: string; readonly isFinal?: true }
 
 /** What the end of a fetch means for its URL. */
 export type Ruling =
@@ -109,7 +109,7 @@ export class Rulings {
     if (state !== 'goes on') this.#is.note(host)
   }
 
-  #fail(lease: Lease, { code, retryAfterMs = 0, price }: Extract<FetchEnd, { ok: false }>): Ruling {
+  #fail(lease: Lease, { code, retryAfterMs = 0, price, isFinal }: Extract<FetchEnd, { ok: false }>): Ruling {
     const { host, url, startedAtMs } = lease
     const [nowMs, rule] = [this.#is.clock.nowMs(), failureRule(code)]
     if (rule.retry === 'gateway') return { kind: 'back' }
@@ -117,6 +117,7 @@ export class Rulings {
     this.#judge(host, { code, startedAtMs, isRetry: isRetry(host, url), isDecrease })
     if (rule.retry === 'never' || host.ended?.outcome === 'failed') return { kind: 'fail' }
     if (rule.retry === 'park') return this.#park(host, { code, ...(price !== undefined && { price }) })
+    if (isFinal === true) return { kind: 'fail' }
     if (rule.retry === 'url') {
       heedRetryAfter(host, retryAfterMs, nowMs)
       if (retryAfterMs > 0) this.#is.note(host)

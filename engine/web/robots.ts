@@ -263,7 +263,8 @@ function unreadable(why: string): Found {
 }
 
 function failed({ code, detail }: FetchFailure, hop: number): Found {
-  if (code === 'aborted') return { kind: 'aborted' }
+  // What a gateway failed of says nothing of the host either.
+  if (code === 'aborted' || failureRule(code).retry === 'gateway') return { kind: 'aborted' }
   // A host is charged with failures of its own making: not with another host's to which it redirects, and not with
   // one that belongs to a single URL (a timeout, a closed connection, bytes that are not HTTP).
   const isOfHost = hop === 0 && (failureRule(code).retry === 'host' || finalForHost.has(code))
@@ -272,7 +273,7 @@ function failed({ code, detail }: FetchFailure, hop: number): Found {
 }
 
 /** Failures that no second try can change, and that every URL of the origin shares. */
-const finalForHost: ReadonlySet<FailureCode> = new Set(['address_refused', 'tls_name_mismatch', 'tls_untrusted'])
+const finalForHost: ReadonlySet<FailureCode> = new Set(['address_refused', 'tls_name_mismatch', 'tls_untrusted', 'gateway_refused'])
 
 /** How long an answer may be used (RFC 9111 section 5.2.2, as far as it is about age). */
 function lifeMs(cacheControl: string | undefined): number {

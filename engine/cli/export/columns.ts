@@ -29,7 +29,7 @@ export const pageColumns = columnsOf<PageRecord>({
     { name: 'nofollow', kind: 'flag', read: ({ robots }) => robots?.nofollow },
   ],
   links: 'integer', newLinks: 'integer', hash: 'text', unchanged: 'flag', simhash: 'text', nearDuplicate: 'flag', needsJs: 'flag', etag: 'text',
-  lastModified: 'text', ip: 'text',
+  lastModified: 'text', ip: 'text', gateway: 'text',
   tls: [
     { name: 'tlsVersion', kind: 'text', read: ({ tls }) => tls?.version },
     { name: 'tlsCipher', kind: 'text', read: ({ tls }) => tls?.cipher },
