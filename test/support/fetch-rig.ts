@@ -4,6 +4,8 @@
 import { createAddressGuard } from '../../engine/fetch/address-guard.ts'
 import { ByteBudget } from '../../engine/fetch/byte-budget.ts'
 import { acceptBody } from '../../engine/fetch/content-type.ts'
+import { Gateways } from '../../engine/fetch/gateways.ts'
+import { parseGateways, type GatewayFile } from '../../engine/core/gateway-config.ts'
 import { Fetcher, type FetchRequest, type FetchResult } from '../../engine/fetch/fetcher.ts'
 import { Resolver } from '../../engine/fetch/resolver.ts'
 import { createTlsTrust } from '../../engine/fetch/tls-context.ts'
@@ -22,34 +24,46 @@ export interface RigOptions {
   readonly ca?: string
   readonly insecure?: boolean
   readonly socketsIdleMax?: number
+  readonly gateways?: GatewayFile
 }
 
 export interface Rig {
   readonly fetcher: Fetcher
   readonly budget: ByteBudget
+  /** Without any, one that has none. */
+  readonly gateways: Gateways
   get(url: string, options?: Partial<FetchRequest>): Promise<FetchResult>
 }
+
+const userAgent = 'SluiceTest/1.0 (+https://example.com/bot)'
 
 /** A fetcher that may connect to loopback and knows fault.test; its look-up fails for every other name. */
 export function makeRig(options: RigOptions = {}): Rig {
   const clock = options.clock ?? systemClock
   const budget = new ByteBudget(options.budgetBytes ?? 8 * 1_048_576)
+  const pins = { 'fault.test': '127.0.0.1', 'wrong.example': '127.0.0.1', ...options.pins }
+  const guard = createAddressGuard(options.allowAddress ?? ['127.0.0.0/8', '::1/128'])
+  const trust = createTlsTrust({ ca: options.ca, insecure: options.insecure ?? false })
+  const configs = options.gateways === undefined ? [] : parseGateways(options.gateways).list
+  const gateways = new Gateways({ configs, guard, trust, clock, random: () => 0.5, userAgent, pins })
   const fetcher = new Fetcher({
     clock,
     budget,
-    guard: createAddressGuard(options.allowAddress ?? ['127.0.0.0/8', '::1/128']),
-    trust: createTlsTrust({ ca: options.ca, insecure: options.insecure ?? false }),
+    guard,
+    trust,
+    gateways,
     resolver: new Resolver({
       clock,
-      pins: { 'fault.test': '127.0.0.1', 'wrong.example': '127.0.0.1', ...options.pins },
+      pins,
       lookup: { lookup: async () => ({ ok: false, code: 'dns_not_found', detail: 'there is no such name' }), close: () => {} },
     }),
-    userAgent: 'SluiceTest/1.0 (+https://example.com/bot)',
+    userAgent,
     ...(options.socketsIdleMax === undefined ? {} : { socketsIdleMax: options.socketsIdleMax }),
   })
   return {
     fetcher,
     budget,
+    gateways,
     get: (url, request) => fetcher.fetch({ url, bodyBytesMax: 250 * 1_024, deadlineMs: 20_000, acceptBody, ...request }),
   }
 }
