@@ -19,8 +19,8 @@ const fetchChannel = diagnostics.channel('sluice:fetch')
 /** For whoever watches requests: a retry is one more, and a page is one. */
 export function publishFetch(dir: string, { url, host }: QueuedUrl, result: FetchResult): void {
   if (!fetchChannel.hasSubscribers) return
-  const { status, ip, timings } = result
-  fetchChannel.publish({ dir, url, host, ...(status !== undefined && { status }), ...(!result.ok && { code: result.code }), ...(ip !== undefined && { ip }), timings })
+  const { status, ip, gateway, timings } = result
+  fetchChannel.publish({ dir, url, host, ...(status !== undefined && { status }), ...(!result.ok && { code: result.code }), ...(ip !== undefined && { ip }), ...(gateway !== undefined && { gateway }), timings })
 }
 
 export interface PressureReader {

@@ -276,10 +276,12 @@ describe('through an API', () => {
     expect(api.asked.at(-1)!.target).toBe("http://a.example/$&$'$1$$")
   })
 
-  test('its connection serves every site', async () => {
-    const { get, fetcher } = rig([throughApi()])
+  test('its connection serves every site, and nobody who goes to the API itself', async () => {
+    const { get, fetcher } = rig([throughApi({ hosts: ['*.example'] } as Changes)])
     for (const host of ['a.example', 'b.example', 'c.example']) answered(await get(`https://${host}/`))
     expect(fetcher.stats()).toMatchObject({ connects: 1, reuses: 2 })
+    answered(await get(`http://127.0.0.1:${api.port}/`))
+    expect(fetcher.stats()).toMatchObject({ connects: 2, reuses: 2 })
   })
 
   test('429 and the quota are its own word, any other status is that of the page', async () => {
