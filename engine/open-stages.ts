@@ -16,7 +16,7 @@ import { ParsePool } from '../threads/parse-pool.ts'
 import { ScopeTable } from '../threads/scope-table.ts'
 import { scopeNameOf } from './add-urls.ts'
 import { CommitLoop } from './commit-loop.ts'
-import { systemClock, type Clock } from './core/clock.ts'
+import { systemClock } from './core/clock.ts'
 import { SluiceError } from './core/errors.ts'
 import { GatewayConfigs } from './core/gateway-config.ts'
 import { limits } from './core/limits.ts'
@@ -116,8 +116,7 @@ async function openAll(given: CrawlOptionsGiven, on: StageEvents, closers: Close
   const flow = openFlow(options, clock)
   const pool = await openPool({ flow, inHandFile: suspects.notesFile, options, dir, store, known, queries, scopeTable })
   closers.push(() => pool.close())
-  const resolver = new Resolver({ lookup: createNameLookup(systemNameServices()), pins: options.resolve, clock })
-  const { fetcher, gateways } = openFetcher(options, flow, resolver)
+  const { fetcher, gateways, resolver } = openNetwork(options, flow)
   closers.push(() => gateways?.close())
   closers.push(() => fetcher.close())
   const robots = new RobotsGate({
@@ -141,10 +140,7 @@ async function openAll(given: CrawlOptionsGiven, on: StageEvents, closers: Close
   })
   // Of a store that cannot be written the run was told.
   closers.push(() => storeHosts(scheduler, commits).catch(() => {}))
-  pool.onProgress = on.onWork
-  pool.onWorkerLost = on.onWorkerLost
-  pool.onDiskFailed = on.onFailed
-  pool.onDiskFull = onFull
+  Object.assign(pool, { onProgress: on.onWork, onWorkerLost: on.onWorkerLost, onDiskFailed: on.onFailed, onDiskFull: onFull } satisfies Partial<ParsePool>)
   const disk = new DiskSpace({
     clock, look: () => freeSpaceOf(dir), storeBytes: () => store.stats().bytesUsed, storeBytesMax: options.maxStoreBytes,
     onRoom: () => {
@@ -177,14 +173,15 @@ async function freeSpaceOf(dir: string): Promise<FreeSpace> {
 }
 
 /** What reaches the network, and the gateways before it when there are some. */
-function openFetcher(options: CrawlOptions, flow: Flow, resolver: Resolver): { readonly fetcher: Fetcher; readonly gateways?: Gateways } {
+function openNetwork(options: CrawlOptions, flow: Flow): { readonly resolver: Resolver; readonly fetcher: Fetcher; readonly gateways?: Gateways } {
   const { allowAddress, ca, insecure, resolve: pins, userAgent } = options
   const [clock, guard, trust] = [systemClock, createAddressGuard(allowAddress), createTlsTrust({ ca, insecure })]
+  const resolver = new Resolver({ lookup: createNameLookup(systemNameServices()), pins, clock })
   const { list: configs } = readGateways(options.gateway)
   const gateways = configs.length > 0 && { gateways: new Gateways({ configs, guard, trust, clock, random: Math.random, userAgent, pins }) }
   const { onNoFiles, rates, socketsIdleMax } = flow
   const fetcher = new Fetcher({ resolver, guard, trust, budget: new ByteBudget(flow.memory.bodyBytes), clock, userAgent, rates, socketsIdleMax, onNoFiles, ...gateways })
-  return { fetcher, ...gateways }
+  return { resolver, fetcher, ...gateways }
 }
 
 interface PoolNeeds {
