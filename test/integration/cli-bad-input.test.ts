@@ -13,7 +13,8 @@ const seed = 'http://127.0.0.1:9/'
 const usage: readonly (readonly [string, readonly string[], RegExp])[] = [
   ['an unknown command, with the nearest', ['crwl', seed], /^usage: unknown command 'crwl' \(did you mean crawl\?\)$/],
   ['an unknown option, with the nearest', ['crawl', seed, '--dely', '1s'], /^bad_option: unknown option '--dely' \(did you mean --delay\?\)$/],
-  ['an option of a later step', ['crawl', seed, '--listen', '80'], /^bad_option: unknown option '--listen'/],
+  ['an option of a later step', ['crawl', seed, '--shard', '1/4'], /^bad_option: unknown option '--shard'/],
+  ['a name to listen at', ['crawl', seed, '--listen', 'example.com:80'], /^bad_option: --listen: expected a port from 0 to 65535, or ADDRESS:PORT.*given "example.com:80"$/],
   ['an option without its value', ['crawl', seed, '--delay'], /^bad_option: option '--delay <DURATION>' argument missing$/],
   ['a duration that is none', ['crawl', seed, '--delay', 'soon'], /^bad_option: --delay: expected a duration such as 500ms.*, given "soon"$/],
   ['a negative duration', ['crawl', seed, '--delay', '-1s'], /^bad_option: --delay: expected a duration.*given "-1s"$/],
