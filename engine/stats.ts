@@ -7,6 +7,7 @@ import type { Counters } from './core/types.ts'
 import type { CrawlLoop } from './crawl-loop.ts'
 import type { CrawlParts } from './crawl-parts.ts'
 import { boundTable } from './flow/bound-table.ts'
+import { sharesOf } from './flow/host-survey.ts'
 import { LoopShares } from './flow/loop-shares.ts'
 import type { Settled } from './parse-stage.ts'
 import { pressureOf } from './pressure.ts'
@@ -84,7 +85,7 @@ export function hostStatsOf(parts: CrawlParts, name: string): HostStats | undefi
     // Of its clocks alone, since a host without work is never ready. A unit's clock stands while a request of it is being
     // connected.
     waitMs: Math.max(restMs, host?.unit.holder === undefined ? (host?.unit.nextStartAtMs ?? 0) - parts.clock.nowMs() : 0),
-    backoffMs, retryAfterMs, health: Math.round((host?.health ?? record.health ?? 1) * 100) / 100,
+    backoffMs, retryAfterMs, paceMs: Math.round(Math.max(0, (host?.paceUntilMs ?? 0) - parts.clock.nowMs())), ...sharesOf(host), health: Math.round((host?.health ?? record.health ?? 1) * 100) / 100,
     failures: host?.failures ?? record.failures ?? 0, ...(code !== undefined && { failureCode: code }),
     ...(givenUp !== undefined && { givenUp: { code: givenUp.code, at: new Date(givenUp.atMs).toISOString() } }),
     ...(parked !== undefined && { parked: parkedStats(parked) }), robots,

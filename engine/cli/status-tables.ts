@@ -44,10 +44,16 @@ export function timeLine({ blockedMs }: Pressure): string {
   return `time blocked on: ${shares.length === 0 ? 'nothing' : shares.join(', ')}`
 }
 
+/** `retries 12%, blocked 50%`: those that are there. */
+function sharesText(shares: HostPressure['shares']): readonly string[] {
+  const named = { retries: shares?.retryShare, throttled: shares?.throttleShare, 'timed out': shares?.timeoutShare, blocked: shares?.blockShare, challenged: shares?.challengeShare, failed: shares?.failureShare }
+  return Object.entries(named).filter(([, share = 0]) => share > 0).map(([name, share = 0]) => `${name} ${percent(share)}`)
+}
+
 export function hostPressureLines(worst: readonly HostPressure[]): readonly string[] {
   const ill = worst.filter(({ health }) => health < wellFrom)
-  return ill.slice(0, hostLinesMax).map(({ name, health, limit, inFlight, waitMs, failureCode }) => {
-    const facts = [`${count(inFlight)} in flight of ${count(limit)}`, ...(waitMs > 0 ? [`rests ${shortDuration(waitMs)}`] : []), ...(failureCode === undefined ? [] : [failureCode])]
+  return ill.slice(0, hostLinesMax).map(({ name, health, limit, inFlight, waitMs, failureCode, shares }) => {
+    const facts = [`${count(inFlight)} in flight of ${count(limit)}`, ...(waitMs > 0 ? [`rests ${shortDuration(waitMs)}`] : []), ...(failureCode === undefined ? [] : [failureCode]), ...sharesText(shares)]
     return `host ${name}: health ${health}, ${facts.join(', ')}`
   })
 }

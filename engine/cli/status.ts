@@ -124,6 +124,6 @@ function storedHost(record: HostRecord | undefined): StoredHost | undefined {
 
 function hostLines(host: StoredHost): string {
   const { name, robots, ...rest } = host
-  const facts = Object.entries(rest).map(([fact, value]) => `${fact}: ${typeof value === 'object' ? Object.values(value).join(', ') : String(value)}`)
+  const facts = Object.entries(rest).map(([fact, value]) => `${fact}: ${typeof value === 'object' ? Object.entries(value).map(([name, part]) => (typeof part === 'number' ? `${name} ${part}` : part)).join(', ') : String(value)}`)
   return [name, ...facts, ...Object.entries(robots).map(([origin, rule]) => `robots.txt of ${origin}: ${rule}`)].join('\n  ')
 }

@@ -118,6 +118,21 @@ export interface Pressure {
   }
 }
 
+/** Shares of a host's answers, 0 to 1 each; the newest weighs an eighth, and they halve in ten minutes without an answer. */
+export interface HostShares {
+  /** Answers to tries after a URL's first. */
+  readonly retryShare: number
+  readonly throttleShare: number
+  readonly timeoutShare: number
+  /** Pages that say that we are blocked, and those that ask for a proof, in place of the page. */
+  readonly blockShare: number
+  readonly challengeShare: number
+  /** Every other failure. */
+  readonly failureShare: number
+  /** Answers upon which its limit was lowered. */
+  readonly decreaseShare: number
+}
+
 /** How one host stands that has work. */
 export interface HostPressure {
   readonly name: string
@@ -131,6 +146,8 @@ export interface HostPressure {
   readonly waitMs: number
   readonly failures: number
   readonly failureCode?: string
+  /** Absent while all is well. */
+  readonly shares?: HostShares
 }
 
 /** An immutable snapshot, made when asked for. */
@@ -298,8 +315,11 @@ export interface HostStats {
   /** Milliseconds that are left of the rest after failures, and of the longest Retry-After; 0 when it is over. */
   readonly backoffMs: number
   readonly retryAfterMs: number
-  /** 1: all is well; each throttle, time-out or other failure draws it towards 0.5 or 0, each answer back. */
+  /** Milliseconds that are left of its own pace, below one request at a time; 0 when it has none. */
+  readonly paceMs: number
+  /** From 1 (all is well) to 0, and the shares that it is made of; these are absent while all is well, and of a host without work. */
   readonly health: number
+  readonly shares?: HostShares
   /** Failures of the host in a row and the code of the last. */
   readonly failures: number
   readonly failureCode?: string

@@ -4,7 +4,7 @@
  *
  * Measured with 100,000 hosts, a tenth of them not well: 6 to 8 ms (bench/metrics.ts).
  */
-import type { HostPressure } from '../core/api-types.ts'
+import type { HostPressure, HostShares } from '../core/api-types.ts'
 import type { Clock } from '../core/clock.ts'
 import { limits } from '../core/limits.ts'
 import { hasWork, restUntilMs, type Host } from '../schedule/host.ts'
@@ -37,6 +37,12 @@ function rank(worst: Ranked[], one: Ranked): void {
   worst.splice(at, 0, one)
 }
 
+/** What its health is made of, in hundredths. */
+export function sharesOf(host: Host | undefined): { readonly shares?: HostShares } {
+  if (host?.healthFacts === undefined) return {}
+  return { shares: Object.fromEntries(Object.entries(host.healthFacts.shares).map(([name, share]) => [name, Math.round(share * 100) / 100])) as unknown as HostShares }
+}
+
 /** Hosts without work are left out of the worst: nothing waits for them. */
 export function surveyHosts(hosts: Iterable<Host>, nowMs: number): HostSurvey {
   const worst: Ranked[] = []
@@ -50,7 +56,7 @@ export function surveyHosts(hosts: Iterable<Host>, nowMs: number): HostSurvey {
   return {
     worst: worst.map(({ host, health, idleMs }) => ({
       name: host.name, health: Math.round(health * 100) / 100, idleMs: Math.round(idleMs), inFlight: host.limiter.inFlight, limit: host.limiter.limit,
-      waitMs: Math.round(Math.max(0, restUntilMs(host) - nowMs)), failures: host.failures, ...(host.failureCode !== undefined && { failureCode: host.failureCode }),
+      waitMs: Math.round(Math.max(0, restUntilMs(host) - nowMs)), failures: host.failures, ...(host.failureCode !== undefined && { failureCode: host.failureCode }), ...sharesOf(host),
     })),
     byLimit: counts.map((hosts, index) => ({ limitMax: 2 ** index, hosts })),
   }
