@@ -58,7 +58,7 @@ function sourceWith(worst: readonly HostPressure[] = []): { prometheus: Promethe
     pages: 7, bounds: [{ name: 'slots', unit: 'items', used: 3, limit: 8, max: 8, derivedFrom: 'its size' }], blockedOn: 'commit',
     pressure: { ...noPressure, stages: [{ name: 'commit', depth: 2, oldestMs: 1_500, refused: 9, blocked: 1, blockedMs: 250 }], blockedMs: { commit: 250, nothing: 750 } },
   })
-  const prometheus = new Prometheus({ stats: () => stats, survey: () => ({ worst, byLimit: [{ limitMax: 4, hosts: 3 }] }), workerLoops: () => [{ busyMs: 1_500, idleMs: 500 }], meter, places })
+  const prometheus = new Prometheus({ stats: () => stats, survey: () => ({ worst: [...worst], byLimit: [{ limitMax: 4, hosts: 3 }] }), workerLoops: () => [{ busyMs: 1_500, idleMs: 500 }], meter, places })
   return { prometheus, meter, places, clock }
 }
 
