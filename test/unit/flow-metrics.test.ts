@@ -5,9 +5,11 @@ import { HostSurveys, surveyHosts } from '../../engine/flow/host-survey.ts'
 import { Places } from '../../engine/flow/places.ts'
 import { PressureMeter } from '../../engine/flow/pressure.ts'
 import { Prometheus } from '../../engine/flow/prometheus.ts'
-import { newHost, Unit, type Host } from '../../engine/schedule/host.ts'
+import { newHost, readySinceMs, Unit, type Host } from '../../engine/schedule/host.ts'
 import { Limiter } from '../../engine/schedule/limiter.ts'
+import { Scheduler } from '../../engine/schedule/scheduler.ts'
 import { noPressure, statsWith } from '../support/cli.ts'
+import { MemoryFrontier } from '../support/memory-frontier.ts'
 import { integer, withSeeds } from '../support/random.ts'
 import { TestClock } from '../support/test-clock.ts'
 
@@ -108,5 +110,52 @@ describe('the text for Prometheus', () => {
     expect(await hostsOf()).toEqual(['sluice_worst_host_health{rank="1",host="a.test"} 0.5', 'sluice_worst_host_health{rank="2",host="b.test"} 0.5'])
     worst.shift()
     expect(await hostsOf()).toEqual(['sluice_worst_host_health{rank="1",host="b.test"} 0.5'])
+  })
+})
+
+describe('the age of a URL that could have started', () => {
+  function schedulerWith(delayMs: number, limit: number): { scheduler: Scheduler; clock: TestClock } {
+    const [clock, frontier] = [new TestClock(), new MemoryFrontier()]
+    frontier.add('a.test', 9)
+    const scheduler = new Scheduler({
+      store: frontier, clock, random: () => 0.5, unitOf: (host) => host, onWork: () => {}, note: () => {},
+      options: { concurrency: { start: limit, floor: 1, ceiling: limit }, delayMs, retries: 2 },
+    } as ConstructorParameters<typeof Scheduler>[0])
+    scheduler.open(false)
+    return { scheduler, clock }
+  }
+
+  /** Starts the URL whose turn it is; answers how long it could have started before. */
+  function start(scheduler: Scheduler, clock: TestClock): { readonly ageMs: number; end(): void } {
+    const candidate = scheduler.candidate()!
+    const ageMs = clock.nowMs() - readySinceMs(candidate.host)
+    const lease = scheduler.start(candidate)
+    scheduler.sent(lease.host, lease)
+    return { ageMs, end: () => void scheduler.release(lease, { ok: true }) }
+  }
+
+  it('counts from the end of the delay, and not the delay', () => {
+    const { scheduler, clock } = schedulerWith(1_000, 4)
+    clock.advance(70)
+    expect(start(scheduler, clock).ageMs).toBe(70)
+    clock.advance(1_300)
+    expect(start(scheduler, clock).ageMs).toBe(300)
+  })
+
+  it("counts from the answer that made room at the host's limit", () => {
+    const { scheduler, clock } = schedulerWith(0, 1)
+    const first = start(scheduler, clock)
+    clock.advance(500)
+    expect(scheduler.candidate()).toBeUndefined()
+    first.end()
+    clock.advance(200)
+    expect(start(scheduler, clock).ageMs).toBe(200)
+  })
+
+  it('counts from the start before it where the host has room for more', () => {
+    const { scheduler, clock } = schedulerWith(0, 4)
+    start(scheduler, clock)
+    clock.advance(40)
+    expect([start(scheduler, clock).ageMs, start(scheduler, clock).ageMs]).toEqual([40, 0])
   })
 })
