@@ -134,6 +134,34 @@ describe('Slots and a turn', () => {
     expect(slots.ring.free).toBe(1)
   })
 
+  it('tell the oldest page that waits, that is in hand and that is done, and how long its worker had it', async () => {
+    const arena = Arena.create(KB, 8)
+    const slots = new Slots(arena)
+    const none = Number.POSITIVE_INFINITY
+    expect(slots.look()).toEqual({ free: 8, filled: 0, taken: 0, done: 0, oldestFilledAtMs: none, oldestUnreadAtMs: none, oldestDoneAtMs: none })
+    let timeMs = 0
+    // A turn that ends with its first page; the worker's clock moves while it reads.
+    const one = (id: number, fromMs: number, forMs: number): Promise<TurnResult> => {
+      timeMs = fromMs
+      return takeTurn(arena, { owner: id, turnMs: 0 }, { parse: async () => { timeMs += forMs; return resultOf('x') }, nowMs: () => timeMs })
+    }
+    for (const id of [1, 2, 3, 4]) slots.fill(smallPage(id), 100 * id)
+    await one(1, 1_000, 7)
+    await one(2, 900, 30)
+    take(arena.words, 3)
+    expect(slots.look()).toEqual({ free: 4, filled: 1, taken: 1, done: 2, oldestFilledAtMs: 400, oldestUnreadAtMs: 300, oldestDoneAtMs: performance.timeOrigin + 930 })
+    expect([slots.collect(), slots.collect()]).toMatchObject([{ parseMs: 7 }, { parseMs: 30 }])
+    // Its worker died: the page comes behind the other, and is still the older one.
+    slots.takeBack(3, 'parse_crashed')
+    expect(slots.look()).toEqual({ free: 6, filled: 2, taken: 0, done: 0, oldestFilledAtMs: 300, oldestUnreadAtMs: 300, oldestDoneAtMs: none })
+    for (const owner of [4, 5]) {
+      take(arena.words, owner)
+      slots.takeBack(owner, 'parse_crashed')
+    }
+    // Given up: done, and by no worker.
+    expect(slots.look()).toMatchObject({ filled: 1, done: 1, oldestDoneAtMs: none })
+  })
+
   it('give a damaged result a code', async () => {
     const arena = Arena.create(KB, 1)
     const slots = new Slots(arena)
