@@ -33,7 +33,9 @@ export function boundLines(bounds: readonly Bound[]): readonly string[] {
     const text = unit === 'bytes' ? shortSize : count
     return [name, text(used), text(limit), text(max), limit > 0 && Number.isFinite(limit) ? percent(used / limit) : '']
   })
-  return table([['bound', 'used', 'of', 'at most', 'full'], ...rows]).map((line, at) => `${line.padEnd(60)}  ${bounds[at - 1]?.derivedFrom ?? 'from'}`)
+  const lines = table([['bound', 'used', 'of', 'at most', 'full'], ...rows])
+  const width = Math.max(...lines.map((line) => line.length))
+  return lines.map((line, at) => `${line.padEnd(width)}  ${at === 0 ? 'from' : bounds[at - 1]!.derivedFrom}`)
 }
 
 /** `time: politeness 62%, nothing 30%`: the largest share first. */

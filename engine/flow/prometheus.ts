@@ -8,7 +8,7 @@
  */
 import { Gauge, Registry, type MetricObjectWithValues, type MetricValue } from 'prom-client'
 import type { LoopTimes } from '../../threads/worker-registry.ts'
-import type { Stats } from '../core/api-types.ts'
+import type { Bound, StagePressure, Stats } from '../core/api-types.ts'
 import { histogramBoundsMs, type Histogram } from './histogram.ts'
 import type { HostSurvey } from './host-survey.ts'
 import { mainLoopTimes } from './loop-shares.ts'
@@ -122,8 +122,9 @@ const crawlFamilies: readonly Family[] = [
 ]
 
 const pressureFamilies: readonly Family[] = [
-  { name: 'bound_used', type: 'gauge', help: 'What each bound holds.', read: ({ stats }) => samples('bound', stats.bounds.map(({ name, used }) => [name, used])) },
-  { name: 'bound_max', type: 'gauge', help: 'What each bound may hold.', read: ({ stats }) => samples('bound', stats.bounds.map(({ name, max }) => [name, max])) },
+  bound('used', 'What each bound holds.', ({ used }) => used),
+  bound('limit', 'What each bound may hold now.', ({ limit }) => limit),
+  bound('max', 'What each bound may hold at most.', ({ max }) => max),
   stage('depth', 'gauge', 'URLs in each stage.', ({ depth }) => depth),
   stage('oldest_seconds', 'gauge', 'Age of the URL that has been in a stage longest.', ({ oldestMs }) => oldestMs / 1_000),
   stage('refused_total', 'counter', 'Looks for another fetch that found no room in a stage.', ({ refused }) => refused),
@@ -144,7 +145,11 @@ const pressureFamilies: readonly Family[] = [
   },
 ]
 
-function stage(name: string, type: Family['type'], help: string, read: (stage: Stats['pressure']['stages'][number]) => number): Family {
+function bound(name: string, help: string, read: (bound: Bound) => number): Family {
+  return { name: `bound_${name}`, type: 'gauge', help, read: ({ stats }) => samples('bound', stats.bounds.map((one) => [one.name, read(one)])) }
+}
+
+function stage(name: string, type: Family['type'], help: string, read: (stage: StagePressure) => number): Family {
   return { name: `stage_${name}`, type, help, read: ({ stats }) => samples('stage', stats.pressure.stages.map((one) => [one.name, read(one)])) }
 }
 

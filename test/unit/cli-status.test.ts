@@ -15,12 +15,16 @@ describe('the tables of a running crawl', () => {
     ])
   })
 
-  it('show every bound with its fill, and no share of one that has no end', () => {
-    expect(boundLines([{ name: 'slots', used: 40, max: 159 }, { name: 'free', used: 3, max: Infinity }, { name: 'none', used: 0, max: 0 }])).toEqual([
-      'bound  used   of  full',
-      'slots    40  159   25%',
-      'free      3    ∞',
-      'none      0    0',
+  it('show every bound with its fill, in its unit, how far one that moves may go, and where it comes from', () => {
+    expect(boundLines([
+      { name: 'slots', unit: 'items', used: 40, limit: 80, max: 159, derivedFrom: 'a speed' },
+      { name: 'bodyBytes', unit: 'bytes', used: 0, limit: 67_108_864, max: 67_108_864, derivedFrom: 'memory' },
+      { name: 'none', unit: 'items', used: 0, limit: 0, max: 0, derivedFrom: 'nothing' },
+    ])).toEqual([
+      'bound      used     of  at most  full  from',
+      'slots        40     80      159   50%  a speed',
+      'bodyBytes   0 B  64 MB    64 MB    0%  memory',
+      'none          0      0        0        nothing',
     ])
   })
 
