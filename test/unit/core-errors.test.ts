@@ -65,6 +65,6 @@ test('every limit is a number above zero whose name ends in its unit', () => {
   for (const [name, value] of Object.entries(limits)) {
     expect(value, name).toBeGreaterThan(0)
     expect(Number.isFinite(value), name).toBe(true)
-    expect(name).toMatch(/(Max|Min|Ms|Mb|PerHost)$/)
+    expect(name).toMatch(/(Max|Min|Ms|Mb|Bytes|PerHost)$/)
   }
 })
