@@ -39,6 +39,8 @@ export class CrawlLoop {
   #parked = 0
   /** Since when nothing was left but hosts that rest, probes that failed included (monotonic). */
   #restingSinceMs: number | undefined
+  /** When the next probe of the network may begin (monotonic). */
+  #probeAtMs: number | undefined
   /** When the suspect that is waited for may start (monotonic). */
   #suspectAtMs = Number.POSITIVE_INFINITY
   /** What ended a run as failed. */
@@ -114,6 +116,7 @@ export class CrawlLoop {
     }
     run.end(reason, error)
     if (isAbort) run.abort()
+    if (run.aborter.signal.aborted) this.#parts.network.release()
     this.wake()
   }
 
@@ -259,9 +262,10 @@ export class CrawlLoop {
   }
 
   #dispatch(run: Run<Settled>): void {
-    const { clock, scheduler, events } = this.#parts
+    const { clock, network, scheduler, events } = this.#parts
     if (scheduler.refill()) this.wake()
     let blockedOn = this.#bound(run)
+    if (network.isDown && blockedOn !== 'paused') blockedOn = this.#probeNetwork(run, blockedOn)
     if (blockedOn === 'nothing' && !this.#parts.suspects.isEmpty) blockedOn = this.#dispatchSuspect(run)
     while (blockedOn === 'nothing') {
       const candidate = scheduler.candidate()
@@ -273,6 +277,19 @@ export class CrawlLoop {
       blockedOn = this.#bound(run)
     }
     if (this.meter.blocked.found(blockedOn, clock.nowMs())) events.pressure(blockedOn)
+  }
+
+  /** While the network is down one request at a time goes out, to see whether it is back. */
+  #probeNetwork(run: Run<Settled>, blockedOn: BlockedOn): BlockedOn {
+    const { gate, network, scheduler } = this.#parts
+    while (blockedOn === 'nothing' && network.wantsProbe) {
+      const candidate = scheduler.candidate()
+      if (candidate !== undefined) this.#fetches.begin(run, candidate)
+      blockedOn = candidate === undefined ? this.#starvedOf(run) : this.#bound(run)
+    }
+    const openAtMs = blockedOn === 'politeness' || blockedOn === 'gateway' ? scheduler.nextAtMs() : gate.opensAtMs(blockedOn)
+    this.#probeAtMs = network.wantsProbe ? openAtMs : network.probeAtMs
+    return 'network_down'
   }
 
   /** Pages that may have ended the process are read alone: one begins when nothing else is under way and all is stored. */
@@ -317,7 +334,7 @@ export class CrawlLoop {
   }
 
   #decideEnd(run: Run<Settled>): void {
-    const { clock, commits, options, scheduler, store } = this.#parts
+    const { clock, commits, network, options, scheduler, store } = this.#parts
     if (run.reason !== undefined || this.#isPaused || !this.#isDrained || !commits.isIdle) return
     if ((run.window?.size ?? 0) > 0) return
     const dueInMs = this.#due.waitMs
@@ -330,8 +347,10 @@ export class CrawlLoop {
     if (isDueSoon) return
     const restingUntilMs = scheduler.restingUntilMs()
     this.#restingSinceMs = restingUntilMs === undefined ? undefined : this.#restingSinceMs ?? clock.nowMs()
+    // A network that is away for so long is waited for in another run: nothing of it was charged.
+    const isLongDown = network.downForMs > Math.max(options.tailMs, limits.networkDownMsMax)
     // Parked hosts wait for somebody, which no tail waits for.
-    if (restingUntilMs === undefined || (restingUntilMs < Number.POSITIVE_INFINITY && restingUntilMs - this.#restingSinceMs! <= options.tailMs)) return
+    if (!isLongDown && (restingUntilMs === undefined || (restingUntilMs < Number.POSITIVE_INFINITY && restingUntilMs - this.#restingSinceMs! <= options.tailMs))) return
     this.#parked = store.counters().pending
     run.end('complete')
   }
@@ -360,7 +379,8 @@ export class CrawlLoop {
     this.#cancelTimer = undefined
     if (this.#isPaused) return
     const { on } = this.meter.blocked
-    const startAtMs = on === 'politeness' || on === 'gateway' ? scheduler.nextAtMs() : on === 'suspects' ? this.#suspectAtMs : gate.opensAtMs(on)
+    const ownAtMs = on === 'network_down' ? this.#probeAtMs : on === 'suspects' ? this.#suspectAtMs : gate.opensAtMs(on)
+    const startAtMs = on === 'politeness' || on === 'gateway' ? scheduler.nextAtMs() : ownAtMs
     const waitMs = Math.min(startAtMs === undefined ? Number.POSITIVE_INFINITY : startAtMs - clock.nowMs(), this.#due.lookInMs)
     if (waitMs < Number.POSITIVE_INFINITY) this.#cancelTimer = clock.after(waitMs, this.wake)
   }

@@ -13,6 +13,8 @@ import type { Gateways } from './fetch/gateways.ts'
 import type { DiskSpace } from './flow/disk-space.ts'
 import type { Gate } from './flow/gate.ts'
 import type { NearDuplicates } from './near-duplicates.ts'
+import type { Host } from './schedule/host.ts'
+import type { NetworkWatch } from './schedule/network-watch.ts'
 import type { Recrawl } from './schedule/recrawl.ts'
 import type { Scheduler } from './schedule/scheduler.ts'
 import type { Suspects } from './suspects.ts'
@@ -24,6 +26,7 @@ export interface CrawlParts {
   readonly fetcher: Pick<Fetcher, 'fetch' | 'isShortOfBytes' | 'stats'>
   /** Absent: all is fetched from the sites themselves. */
   readonly gateways?: Pick<Gateways, 'areWaitedFor' | 'resume' | 'stats'>
+  readonly network: NetworkWatch<Host>
   readonly robots: Pick<RobotsGate, 'ask' | 'check' | 'verdictsOf'>
   readonly pool: Pick<ParsePool, 'collect' | 'fill' | 'isStuck' | 'rotateWarc' | 'slotsFree' | 'stats' | 'withdraw'>
   readonly commits: CommitLoop

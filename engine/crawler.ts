@@ -33,7 +33,6 @@ export class Crawler {
   #server: StatusServer | undefined
   readonly #openedAtMs: number
   /** Retries of earlier processes. */
-  readonly #retriesBefore: number
   #run: Run<Settled> | undefined
   #fetchesBefore = 0
   #state: CrawlState = 'open'
@@ -45,7 +44,6 @@ export class Crawler {
     this.#survey = new HostSurveys(stages.parts.scheduler.hosts, stages.parts.clock)
     this.#openedAtMs = stages.parts.clock.nowMs()
     stages.events.begin(stages.parts.clock, { get blockedOn() { return loop.blockedOn }, stages: () => stagesOf({ parts: stages.parts, meter: loop.meter }) })
-    this.#retriesBefore = stages.parts.store.counters().retries
   }
 
   /**
@@ -190,7 +188,7 @@ export class Crawler {
     return statsOf({
       parts, loop: this.#loop, meter, state: this.#state, run: this.#run,
       elapsedMs: Math.round(parts.clock.nowMs() - this.#openedAtMs),
-      fetches: this.#fetchesBefore + (this.#run?.fetches ?? 0), retries: parts.store.counters().retries - this.#retriesBefore,
+      fetches: this.#fetchesBefore + (this.#run?.fetches ?? 0),
     })
   }
 

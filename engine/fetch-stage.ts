@@ -5,7 +5,7 @@
  * Invariant: a lease ends in exactly one of: a body in `received`, a stored outcome, a stored deferral, given back to
  * its host. Nothing here waits for a later stage: room was asked for before `begin` was called.
  */
-import { failureOfStatus, isWall, type WallCode } from './core/errors.ts'
+import { failureOfStatus, failureRule, isWall, type FailureCode, type WallCode } from './core/errors.ts'
 import { noLinks, stateOfOutcome, type FetchedPage, type QueuedUrl } from './core/types.ts'
 import type { CrawlParts } from './crawl-parts.ts'
 import { publishFetch } from './events.ts'
@@ -17,6 +17,7 @@ import { conditionsOf, pageMetaOf, retryAfterMs } from './page-meta.ts'
 import { endRecord, recordLine, type EndFacts } from './record-line.ts'
 import type { Run } from './run.ts'
 import { readySinceMs, type Candidate, type Host, type Lease } from './schedule/host.ts'
+import type { Blame } from './schedule/network-watch.ts'
 import type { Ruling } from './schedule/rulings.ts'
 import { priceOf, wallInHead } from './web/challenge.ts'
 
@@ -107,22 +108,25 @@ export class FetchStage {
   }
 
   async #askRobots(run: AnyRun, host: Host, url: string): Promise<void> {
-    const { robots, scheduler, commits } = this.#parts
+    const { robots, scheduler, commits, network } = this.#parts
     const startedAtMs = host.startedAtMs
     const onSend = (): void => {
       scheduler.sent(host, host)
       this.#onProgress()
     }
     this.#askingRobots += 1
+    network.begun(host)
     try {
       const answer = await robots.ask(url, run.aborter.signal, onSend)
       const verdict = robots.check(url)
       if (verdict.kind === 'allowed') scheduler.setCrawlDelay(host, verdict.crawlDelayMs ?? 0)
-      if (answer.kind === 'failed') scheduler.failHost(host, answer, startedAtMs)
-      if (answer.kind !== 'aborted') commits.noteHost({ name: host.name, robots: robots.verdictsOf(host.name), crawlDelayMs: host.crawlDelayMs })
+      const blame = answer.kind === 'aborted' ? 'network' : await this.#blame(run, { host, startedAtMs }, answer.kind === 'failed' ? answer.fetch : undefined)
+      if (answer.kind === 'failed' && blame === 'host') scheduler.failHost(host, answer, startedAtMs)
+      if (blame === 'host') commits.noteHost({ name: host.name, robots: robots.verdictsOf(host.name), crawlDelayMs: host.crawlDelayMs })
     } catch (error) {
       this.#onBroken(error)
     }
+    network.ended(host)
     this.#askingRobots -= 1
     scheduler.sent(host, host)
     scheduler.setGate(host, false)
@@ -130,12 +134,13 @@ export class FetchStage {
   }
 
   async #fetch(run: AnyRun, lease: Lease): Promise<void> {
-    const { fetcher, options, scheduler } = this.#parts
+    const { fetcher, network, options, scheduler } = this.#parts
     const onSend = (): void => {
       scheduler.sent(lease.host, lease)
       this.#onProgress()
     }
     this.#fetching += 1
+    network.begun(lease.host)
     try {
       const headers = conditionsOf(lease.url, options.format)
       const result = await fetcher.fetch({
@@ -145,16 +150,18 @@ export class FetchStage {
       this.#meter.fetched(result.timings)
       publishFetch(options.dir, lease.url, result)
       if (result.ok) this.#answered(run, lease, result, headers !== undefined)
-      else this.#unanswered(run, lease, result)
+      else await this.#unanswered(run, lease, result)
     } catch (error) {
       this.#onBroken(error)
     }
+    network.ended(lease.host)
     this.#fetching -= 1
     this.#onProgress()
   }
 
   #answered(run: AnyRun, lease: Lease, answer: Answered, isConditional: boolean): void {
-    const { scheduler, clock, options } = this.#parts
+    const { scheduler, clock, network, options } = this.#parts
+    network.answered(lease.host)
     const code = wallInHead(answer.status, answer.headers) ?? failureOfStatus(answer.status)
     const waitMs = retryAfterMs(headerOf(answer.headers, 'retry-after'), clock.wallMs())
     const price = code === 'http_402' ? priceOf(answer.headers) : undefined
@@ -180,9 +187,9 @@ export class FetchStage {
     })
   }
 
-  #unanswered(run: AnyRun, lease: Lease, failed: Failed): void {
+  async #unanswered(run: AnyRun, lease: Lease, failed: Failed): Promise<void> {
     const { scheduler } = this.#parts
-    if (failed.code === 'aborted' || failed.isStale === true) {
+    if (failed.code === 'aborted' || failed.isStale === true || await this.#blame(run, lease, { ...failed, code: failed.code }) === 'network') {
       scheduler.giveBack(lease)
       scheduler.places.move(lease.url.sequence, 'claimed')
       run.giveBack()
@@ -206,6 +213,18 @@ export class FetchStage {
     const ruling = this.#parts.scheduler.reconsider(url, code, startedAtMs)
     if (isLater(ruling)) this.#tryLater(run, url, ruling)
     return isLater(ruling)
+  }
+
+  /** Whose failure it is: told at once, unless the network here may be away. Without a failure, the host has answered. */
+  #blame(run: AnyRun, { host, startedAtMs }: Pick<Lease, 'host' | 'startedAtMs'>, failed: { readonly code: FailureCode; readonly isLocal?: true } | undefined): Promise<Blame> | Blame {
+    const { network } = this.#parts
+    if (failed === undefined || failureRule(failed.code).network !== true) {
+      if (failed?.code !== 'address_refused' && failed?.code !== 'gateway_failed') network.answered(host)
+      return 'host'
+    }
+    // What is aborted comes again, whoever was to blame.
+    if (run.aborter.signal.aborted) return 'network'
+    return new Promise((resolve) => { network.failed({ host, startedAtMs, isLocal: failed.isLocal === true }, resolve) })
   }
 
   #tryLater(run: AnyRun, url: QueuedUrl, ruling: Later): void {

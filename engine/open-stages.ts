@@ -36,6 +36,8 @@ import { DiskSpace, type FreeSpace } from './flow/disk-space.ts'
 import { openFlow, type Flow } from './flow/flow.ts'
 import { NearDuplicates } from './near-duplicates.ts'
 import type { Belonging } from './schedule/host-loader.ts'
+import type { Host } from './schedule/host.ts'
+import { NetworkWatch } from './schedule/network-watch.ts'
 import { Recrawl } from './schedule/recrawl.ts'
 import { Scheduler } from './schedule/scheduler.ts'
 import { configureStore } from './store-options.ts'
@@ -129,6 +131,7 @@ async function openAll(given: CrawlOptionsGiven, on: StageEvents, closers: Close
     unitOf: unitsBy(options, resolver), note: (update) => commits.noteHost(update), capsOf: (host) => gateways?.capsOf(host) ?? [],
   })
   if (gateways !== undefined) gateways.onRoom = (cap) => scheduler.wake(cap)
+  const network = new NetworkWatch<Host>({ clock, random: Math.random, hostsWorking: () => scheduler.sets.working.size, onChange: on.onWork })
   store.setLeases((host, sequence) => scheduler.isLeased(host, sequence))
   const onFull = (): void => {
     disk.noteFull()
@@ -157,7 +160,7 @@ async function openAll(given: CrawlOptionsGiven, on: StageEvents, closers: Close
   await store.saveOptions(storedOptions(options))
   return {
     parts: {
-      store, scheduler, fetcher, ...(gateways && { gateways }), robots, pool, commits, disk, gate, suspects, clock, options, events,
+      store, scheduler, fetcher, ...(gateways && { gateways }), network, robots, pool, commits, disk, gate, suspects, clock, options, events,
       recrawl: new Recrawl(options.recrawl, Math.random), nearDuplicates: wantsSimhash(options) ? new NearDuplicates() : undefined,
     },
     events, scopeTable, keyPolicy, isContinued: Object.keys(before).length > 0,

@@ -36,11 +36,10 @@ export interface StatsSource {
   readonly elapsedMs: number
   /** Of this process. */
   readonly fetches: number
-  readonly retries: number
 }
 
-export function statsOf({ parts, loop, meter, state, run, elapsedMs, fetches, retries }: StatsSource): Stats {
-  const { commits, fetcher, gate, gateways, options, pool, scheduler, store } = parts
+export function statsOf({ parts, loop, meter, state, run, elapsedMs, fetches }: StatsSource): Stats {
+  const { commits, fetcher, gate, gateways, network, options, pool, scheduler, store } = parts
   const [counters, nextDueAtMs] = [store.counters(), store.nextDueAtMs()]
   const [slots, sockets] = [pool.stats(), fetcher.stats()]
   const bounds = boundTable({
@@ -49,7 +48,7 @@ export function statsOf({ parts, loop, meter, state, run, elapsedMs, fetches, re
   })
   return Object.freeze({
     ...counters, state, blockedOn: loop.blockedOn, leased: scheduler.leasedCount, inFlight: loop.inFlight, hosts: scheduler.hostsCount,
-    retryShare: fetches === 0 ? 0 : Math.min(1, retries / fetches), fetches, ...loop.walls, commitLagMs: Math.round(commits.lagMs),
+    retryShare: scheduler.retries.share, networkDowns: network.downs, networkDownMs: Math.round(network.downMs), hostsUnhealthy: scheduler.sets.unwell.size, fetches, ...loop.walls, commitLagMs: Math.round(commits.lagMs),
     loopUtilization: meter.read(), workersLost: slots.workersLost, linksDroppedKnown: loop.linksKnown,
     ...(gateways && { gateways: gateways.stats() }), store: store.stats(), ...(nextDueAtMs !== undefined && { nextDueAtMs }), durability: options.durability, bounds,
     pressure: pressureOf({ parts, meter: loop.meter }, meter.workers.read(slots.loops ?? [])), residentBytes: process.memoryUsage.rss(), elapsedMs,
@@ -86,6 +85,7 @@ export function hostStatsOf(parts: CrawlParts, name: string): HostStats | undefi
     // connected.
     waitMs: Math.max(restMs, host?.unit.holder === undefined ? (host?.unit.nextStartAtMs ?? 0) - parts.clock.nowMs() : 0),
     backoffMs, retryAfterMs, paceMs: Math.round(Math.max(0, (host?.paceUntilMs ?? 0) - parts.clock.nowMs())), ...sharesOf(host), health: Math.round((host?.health ?? record.health ?? 1) * 100) / 100,
+    unhealthy: host?.healthFacts?.isUnwell === true,
     failures: host?.failures ?? record.failures ?? 0, ...(code !== undefined && { failureCode: code }),
     ...(givenUp !== undefined && { givenUp: { code: givenUp.code, at: new Date(givenUp.atMs).toISOString() } }),
     ...(parked !== undefined && { parked: parkedStats(parked) }), robots,

@@ -160,8 +160,13 @@ export interface Stats extends Counters {
   readonly inFlight: number
   /** Hosts with work that are in memory. */
   readonly hosts: number
-  /** Tries after the first as a share of all fetches of this process, 0 to 1. */
+  /** Tries after the first, and of URLs that their resting host refused, as a share of all fetches of this process, 0 to 1. */
   readonly retryShare: number
+  /** How often the network here was found to be away, and for how long in all, milliseconds; in this process. */
+  readonly networkDowns: number
+  readonly networkDownMs: number
+  /** Hosts in memory that rest, or are probed, because their health has sunk too low. */
+  readonly hostsUnhealthy: number
   readonly fetches: number
   /** Answers to this process that were a challenge or a block page in the place of the page. */
   readonly challenged: number
@@ -320,6 +325,8 @@ export interface HostStats {
   /** From 1 (all is well) to 0, and the shares that it is made of; these are absent while all is well, and of a host without work. */
   readonly health: number
   readonly shares?: HostShares
+  /** Its health has sunk too low: it rests, longer after each bad answer, and is asked one URL at a time. */
+  readonly unhealthy: boolean
   /** Failures of the host in a row and the code of the last. */
   readonly failures: number
   readonly failureCode?: string

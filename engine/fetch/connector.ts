@@ -38,7 +38,7 @@ export interface ConnectionFacts {
 
 export type ConnectResult =
   | { readonly ok: true, readonly socket: net.Socket, readonly facts: ConnectionFacts }
-  | { readonly ok: false, readonly code: FailureCode | 'aborted', readonly detail: string, readonly noFiles?: true }
+  | { readonly ok: false, readonly code: FailureCode | 'aborted', readonly detail: string, readonly noFiles?: true, readonly isLocal?: true }
 
 export interface ConnectorOptions {
   readonly guard: AddressGuard
@@ -69,7 +69,11 @@ export async function connect(target: Target, options: ConnectorOptions, deadlin
       settle({ ok: false, code: 'connect_timeout', detail: `no connection to ${target.address} within ${limits.connectTimeoutMs} ms` })
     })
     // Errors that come later belong to the exchange, which sees them too; without a listener they would be thrown.
-    socket.on('error', (error) => settle({ ok: false, ...failureOf(error, connectedMs === undefined ? 'connect' : 'handshake') }))
+    socket.on('error', (error) => {
+      const { isLocal, ...failure } = failureOf(error, connectedMs === undefined ? 'connect' : 'handshake')
+      // Many networks have no IPv6 and are well.
+      settle({ ok: false, ...failure, ...(isLocal === true && target.family === 4 && { isLocal }) })
+    })
     socket.once('connect', () => {
       connectedMs = clock.nowMs()
       const remote = guard.verdict(socket.remoteAddress ?? target.address)

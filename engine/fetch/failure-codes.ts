@@ -14,7 +14,12 @@ export interface Failure {
   readonly detail: string
   /** This process may open no more files: no fault of the other side's. */
   readonly noFiles?: true
+  /** It can only be the network here: nothing was sent that a host could have answered. */
+  readonly isLocal?: true
 }
+
+/** No route from here, and no name server to ask: see name-lookup.ts for when getaddrinfo is asked. */
+const local = new Set(['ENETDOWN', 'ENETUNREACH', 'EAI_AGAIN'])
 
 interface PhaseTable {
   readonly otherwise: FailureCode
@@ -68,11 +73,12 @@ export function failureOf(error: unknown, phase: Phase): Failure {
   const { codes, otherwise } = phases[phase]
   // Names of undici's parser: whatever is wrong with the bytes, it is not the HTTP that we speak.
   const failure = codes[word] ?? (word.startsWith('HPE_') ? 'bad_http' : otherwise)
-  return { code: failure, detail: oneLine(word, String((error as ErrorFacts).message ?? error)), ...lackOf(word) }
+  return { code: failure, detail: oneLine(word, String((error as ErrorFacts).message ?? error)), ...ownWordsOf(word) }
 }
 
-/** Of this process, and of the system (open(2), socket(2)). */
-function lackOf(word: string): { noFiles: true } | undefined {
+/** What the word says of us: of this process, and of the system (open(2), socket(2)), or of the network here. */
+function ownWordsOf(word: string): Pick<Failure, 'isLocal' | 'noFiles'> | undefined {
+  if (local.has(word)) return { isLocal: true }
   return word === 'EMFILE' || word === 'ENFILE' ? { noFiles: true } : undefined
 }
 
@@ -97,7 +103,7 @@ const nameless = new Set(['ENOTFOUND', 'ENODATA', 'EBADNAME', 'EAI_NONAME', 'EAI
 /** The failure that an error of a look-up means. */
 export function failureOfLookup(error: unknown): Failure {
   const word = wordOf(error as ErrorFacts)
-  return { code: nameless.has(word) ? 'dns_not_found' : 'dns_failed', detail: oneLine(word, String((error as ErrorFacts).message ?? error)), ...lackOf(word) }
+  return { code: nameless.has(word) ? 'dns_not_found' : 'dns_failed', detail: oneLine(word, String((error as ErrorFacts).message ?? error)), ...ownWordsOf(word) }
 }
 
 const DETAIL_LENGTH_MAX = 300

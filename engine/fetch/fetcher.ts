@@ -79,6 +79,8 @@ export interface FetchFailure {
   readonly detail: string
   /** The server closed a kept connection without a byte of an answer: no try of the URL. Only of paced requests. */
   readonly isStale?: true
+  /** It can only be the network here: see failure-codes.ts. */
+  readonly isLocal?: true
   readonly timings: Timings
   readonly fetchedAtMs: number
   /** Present when the failure came after the headers. */
@@ -142,6 +144,7 @@ interface ConnectFailure {
   readonly code: FailureCode | 'aborted'
   readonly detail: string
   readonly noFiles?: true
+  readonly isLocal?: true
 }
 
 interface Exchanged {
@@ -286,8 +289,8 @@ export class Fetcher {
   }
 
   /** The failure, which is no try of its URL when it was ours. */
-  #ownLack({ code, detail, noFiles }: ConnectFailure): ConnectFailure {
-    if (noFiles !== true) return { code, detail }
+  #ownLack({ code, detail, noFiles, isLocal }: ConnectFailure): ConnectFailure {
+    if (noFiles !== true) return { code, detail, ...(isLocal === true && { isLocal }) }
     this.#onNoFiles(this.#flights.size)
     return { code: 'aborted', detail }
   }
@@ -318,8 +321,8 @@ export class Fetcher {
   }
 
   #failure(flight: Flight, failure: Omit<FetchFailure, 'ok' | 'timings' | 'fetchedAtMs'>): FetchFailure {
-    const { code, detail, ip } = failure
-    return { ok: false, code, detail, ...(ip === undefined ? {} : { ip }), timings: this.#timings(flight, {}), fetchedAtMs: flight.fetchedAtMs }
+    const { code, detail, ip, isLocal } = failure
+    return { ok: false, code, detail, ...(ip === undefined ? {} : { ip }), ...(isLocal === true && { isLocal }), timings: this.#timings(flight, {}), fetchedAtMs: flight.fetchedAtMs }
   }
 
   #timings({ dnsMs, deadline }: Flight, parts: Timings): Timings {

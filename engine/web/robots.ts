@@ -53,7 +53,16 @@ export type RobotsAnswer =
   | { readonly kind: 'known' }
   | { readonly kind: 'aborted' }
   /** A failure of the host; its code is one that is charged to hosts, or never tried again. */
-  | { readonly kind: 'failed', readonly code: FailureCode, readonly detail: string, readonly retryAfterMs: number }
+  | RobotsFailure
+
+export interface RobotsFailure {
+  readonly kind: 'failed'
+  readonly code: FailureCode
+  readonly detail: string
+  readonly retryAfterMs: number
+  /** What its fetch ended with, when there was no answer. */
+  readonly fetch?: { readonly code: FailureCode, readonly isLocal?: true }
+}
 
 export interface RobotsGateOptions {
   readonly fetcher: Pick<Fetcher, 'fetch'>
@@ -262,14 +271,14 @@ function unreadable(why: string): Found {
   return { kind: 'failed', code: 'robots_unreachable', detail: `robots.txt cannot be read: ${why}`, retryAfterMs: limits.robotsRetryMsMin }
 }
 
-function failed({ code, detail }: FetchFailure, hop: number): Found {
+function failed({ code, detail, isLocal }: FetchFailure, hop: number): Found {
   // What a gateway failed of says nothing of the host either.
   if (code === 'aborted' || failureRule(code).retry === 'gateway') return { kind: 'aborted' }
   // A host is charged with failures of its own making: not with another host's to which it redirects, and not with
   // one that belongs to a single URL (a timeout, a closed connection, bytes that are not HTTP).
   const isOfHost = hop === 0 && (failureRule(code).retry === 'host' || finalForHost.has(code))
   const own: FailureCode = isOfHost ? code : 'robots_unreachable'
-  return { kind: 'failed', code: own, detail: `robots.txt: ${code}: ${detail}`, retryAfterMs: limits.robotsRetryMsMin }
+  return { kind: 'failed', code: own, detail: `robots.txt: ${code}: ${detail}`, retryAfterMs: limits.robotsRetryMsMin, fetch: { code, ...(isLocal === true && { isLocal }) } }
 }
 
 /** Failures that no second try can change, and that every URL of the origin shares. */

@@ -76,8 +76,8 @@ export const noPressure: Pressure = {
 
 export function statsWith(given: Partial<Stats> = {}): Stats {
   return {
-    ...countersWith(), state: 'running', blockedOn: 'nothing', leased: 0, inFlight: 0, hosts: 0, retryShare: 0, fetches: 0, commitLagMs: 0,
-    challenged: 0, blocked: 0, loopUtilization: 0, workersLost: 0, linksDroppedKnown: 0, durability: 'commit',
+    ...countersWith(), state: 'running', blockedOn: 'nothing', leased: 0, inFlight: 0, hosts: 0, retryShare: 0, networkDowns: 0, networkDownMs: 0, hostsUnhealthy: 0,
+    fetches: 0, commitLagMs: 0, challenged: 0, blocked: 0, loopUtilization: 0, workersLost: 0, linksDroppedKnown: 0, durability: 'commit',
     store: { commits: 0, rowsWritten: 0, linksKnown: 0, linksLookedUp: 0, linksNew: 0, bytesUsed: 0, fileBytes: 0 }, bounds: [], pressure: noPressure, residentBytes: 0, elapsedMs: 0, ...given,
   }
 }

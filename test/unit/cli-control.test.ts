@@ -5,7 +5,7 @@ import { hostNameOf } from '../../engine/core/host-name.ts'
 import { SluiceError } from '../../engine/core/errors.ts'
 import { statsWith } from '../support/cli.ts'
 
-const host: HostStats = { name: 'a.test', pending: 3, excluded: false, inFlight: 1, limit: 4, delayMs: 1_000, waitMs: 0, backoffMs: 0, retryAfterMs: 0, paceMs: 0, health: 1, failures: 0, robots: {} }
+const host: HostStats = { name: 'a.test', pending: 3, excluded: false, inFlight: 1, limit: 4, delayMs: 1_000, waitMs: 0, backoffMs: 0, retryAfterMs: 0, paceMs: 0, health: 1, unhealthy: false, failures: 0, robots: {} }
 
 function fakeCrawler(calls: string[]): ControlledCrawler {
   return {

@@ -63,7 +63,14 @@ describe('an error', () => {
     ['UND_ERR_RES_CONTENT_LENGTH_MISMATCH', 'head', 'bad_http'], ['UND_ERR_RES_CONTENT_LENGTH_MISMATCH', 'body', 'connection_closed'],
     ['HPE_INVALID_CHUNK_SIZE', 'body', 'bad_http'], ['HPE_INVALID_EOF_STATE', 'body', 'connection_closed'], ['ECONNRESET', 'body', 'connection_closed'],
   ])('%s in phase %s is %s', (word, phase, code) => {
-    expect(failureOf(error(word), phase)).toEqual({ code, detail: `${word}: it failed` })
+    expect(failureOf(error(word), phase)).toMatchObject({ code, detail: `${word}: it failed` })
+  })
+
+  test('is of the network here when it says that there is no way out, and not when a far host or its name server says no', () => {
+    const localOf = (word: string): boolean => failureOf(error(word), 'connect').isLocal === true
+    expect(['ENETDOWN', 'ENETUNREACH'].map(localOf)).toEqual([true, true])
+    expect(['EHOSTUNREACH', 'ECONNREFUSED', 'ETIMEDOUT'].map(localOf)).toEqual([false, false, false])
+    expect(['EAI_AGAIN', 'ESERVFAIL', 'ENOTFOUND'].map((word) => failureOfLookup(error(word)).isLocal === true)).toEqual([true, false, false])
   })
 
   test.each(['EMFILE', 'ENFILE'])('%s is a lack of ours, connecting and looking up: nobody else is to blame', (word) => {
