@@ -5,11 +5,12 @@
  * time is moved only to where the scheduler says that something happens: then no URL may be left.
  */
 import { expect, test } from 'vitest'
-import type { FailureCode } from '../../engine/core/errors.ts'
+import { failureRule, type FailureCode } from '../../engine/core/errors.ts'
 import type { Random } from '../../engine/core/clock.ts'
 import { limits } from '../../engine/core/limits.ts'
 import type { QueuedUrl } from '../../engine/core/types.ts'
 import { isRetry, restUntilMs, type Host, type Lease } from '../../engine/schedule/host.ts'
+import { NetworkWatch } from '../../engine/schedule/network-watch.ts'
 import { Scheduler } from '../../engine/schedule/scheduler.ts'
 import { MemoryFrontier } from '../support/memory-frontier.ts'
 import { integer, pick, withSeeds } from '../support/random.ts'
@@ -18,6 +19,8 @@ import { TestClock, turn } from '../support/test-clock.ts'
 const CONNECTIONS = 12
 const names = Array.from({ length: 14 }, (_, i) => `h${String(i).padStart(2, '0')}.test`)
 const codes: readonly FailureCode[] = ['http_429', 'http_503', 'dns_failed', 'timeout', 'http_500', 'connection_closed', 'bad_http', 'connect_timeout']
+
+const networkCodes = codes.filter((code) => failureRule(code).network === true)
 
 /** Hosts of several units share an address. */
 const addressOf = (host: string): string => `address ${names.indexOf(host) % 4}`
@@ -33,6 +36,7 @@ class World {
   readonly clock = new TestClock()
   readonly frontier = new MemoryFrontier()
   readonly scheduler: Scheduler
+  readonly network: NetworkWatch<Host>
   readonly random: Random
   readonly delayMs: number
   readonly unitOfHost: (host: string) => string
@@ -49,6 +53,11 @@ class World {
   readonly crawlDelayMs = new Map<string, number>()
   readonly inFlight: Lease[] = []
   readonly unsent: Lease[] = []
+  /** Ended, and it is not known yet whether the network here is to blame. */
+  readonly held = new Set<Lease>()
+  /** While the network here is away nobody answers. */
+  isAway = false
+  spared = 0
   readonly gated: Host[] = []
   /** Received, and not stored: in a slot, or in the consumer's window. */
   readonly received: QueuedUrl[] = []
@@ -87,6 +96,7 @@ class World {
         ? new Promise((resolve) => { this.clock.after(integer(random, 50), () => resolve(this.belongingOf(host))) })
         : this.belongingOf(host),
     })
+    this.network = new NetworkWatch<Host>({ clock: this.clock, random, hostsWorking: () => this.scheduler.sets.working.size, onChange: () => {} })
     for (const name of names.slice(0, integer(random, names.length))) this.frontier.add(name, 1 + integer(random, 20), random() < 0.3)
     this.scheduler.open(seed % 2 === 0)
   }
@@ -157,7 +167,7 @@ class World {
 
   dispatch(chanceOfGate: number): void {
     this.scheduler.refill()
-    while (this.inFlight.length + this.gated.length < CONNECTIONS) {
+    while (this.inFlight.length + this.gated.length < CONNECTIONS && (!this.network.isDown || this.network.wantsProbe)) {
       const candidate = this.scheduler.candidate()
       if (candidate === undefined) {
         expect(this.readyHost(false), 'nothing to start, though a host could').toBeUndefined()
@@ -176,6 +186,7 @@ class World {
         this.scheduler.hold(host, host)
         this.hold(host, host)
         this.gated.push(host)
+        this.network.begun(host)
       } else if (roll < 2 * chanceOfGate) {
         this.scheduler.take(candidate)
         this.lease(url)
@@ -196,6 +207,7 @@ class World {
     this.hold(host, lease)
     this.lease(url)
     this.inFlight.push(lease)
+    this.network.begun(host)
     this.unsent.push(lease)
     this.starts += 1
     if (url.isLater === true) this.laterStarts += 1
@@ -218,7 +230,25 @@ class World {
     expect(this.tries.retries, 'retries').toBeLessThanOrEqual(most(this.tries, limits.retryTokensMax, limits.retryTokenMs))
   }
 
+  /** A request has ended: its lease hears of it at once, or when it is known whose failure it is. */
   finish(lease: Lease, end: 'ok' | 'back' | FailureCode): void {
+    const { host, startedAtMs } = lease
+    if (end !== 'ok' && end !== 'back' && failureRule(end).network === true) {
+      this.held.add(lease)
+      this.network.failed({ host, startedAtMs, isLocal: false }, (blame) => {
+        expect(this.held.delete(lease), 'a failure is settled once').toBe(true)
+        if (blame === 'network') this.spared += 1
+        this.release(lease, blame === 'host' ? end : 'back')
+        this.network.ended(host)
+      })
+      return
+    }
+    if (end !== 'back') this.network.answered(host)
+    this.release(lease, end)
+    this.network.ended(host)
+  }
+
+  release(lease: Lease, end: 'ok' | 'back' | FailureCode): void {
     this.inFlight.splice(this.inFlight.indexOf(lease), 1)
     const { host, url } = lease
     const unsentAt = this.unsent.indexOf(lease)
@@ -236,6 +266,7 @@ class World {
       this.received.push(url)
       return
     }
+    expect(this.network.isDown, 'charged while the network is down').toBe(false)
     const retryAfterMs = this.random() < 0.3 ? integer(this.random, 5_000) : 0
     const ruling = this.scheduler.release(lease, { ok: false, code: end, retryAfterMs })
     if (retryAfterMs > 0 && end !== 'bad_http') {
@@ -249,11 +280,21 @@ class World {
 
   openGate(outcome: 'ok' | FailureCode): void {
     const host = this.gated.shift()!
+    if (!this.isAway) this.network.answered(host)
     if (outcome !== 'ok') this.scheduler.failHost(host, { code: outcome, retryAfterMs: 0 }, host.startedAtMs)
     if (host.ended !== undefined) this.endedHosts.add(host.name)
     this.scheduler.sent(host, host)
     this.sent(host, host)
     this.scheduler.setGate(host, false)
+    this.network.ended(host)
+  }
+
+  /** Some request that was not heard of yet ends in some way. */
+  finishOne(): void {
+    const open = this.inFlight.filter((lease) => !this.held.has(lease))
+    if (open.length === 0) return
+    const end = this.isAway ? pick(this.random, networkCodes) : this.random() < 0.6 ? 'ok' : pick(this.random, ['back' as const, ...codes])
+    this.finish(pick(this.random, open), end)
   }
 
   /** What waited is in the store; the scheduler hears of it later, as between a transaction and its callback. */
@@ -282,14 +323,15 @@ class World {
   step(): void {
     const { random } = this
     const roll = random()
+    if (random() < 0.01) this.isAway = !this.isAway
     if (roll < 0.25) this.dispatch(0.05)
-    else if (roll < 0.5 && this.inFlight.length > 0) this.finish(pick(random, this.inFlight), random() < 0.6 ? 'ok' : pick(random, ['back' as const, ...codes]))
+    else if (roll < 0.5 && this.inFlight.length > 0) this.finishOne()
     else if (roll < 0.57 && this.unsent.length > 0) this.send()
     else if (roll < 0.62 && this.received.length > 0) this.leaveSlot()
     else if (roll < 0.67) this.commit()
     else if (roll < 0.72) this.committed()
     else if (roll < 0.76) this.grow(pick(random, names), 1 + integer(random, 12))
-    else if (roll < 0.8 && this.gated.length > 0) this.openGate(random() < 0.7 ? 'ok' : 'robots_unreachable')
+    else if (roll < 0.8 && this.gated.length > 0) this.openGate(random() < 0.7 || this.isAway ? 'ok' : 'robots_unreachable')
     else if (roll < 0.805) this.exclude(pick(random, names))
     else if (roll < 0.82) this.clock.jumpWall(integer(random, 2_000) - 1_000)
     else this.clock.advance(integer(random, 300))
@@ -332,20 +374,28 @@ class World {
     }
   }
 
+  /** When something more may start, if nothing ends. */
+  get startAtMs(): number {
+    if (this.inFlight.length >= CONNECTIONS) return Number.POSITIVE_INFINITY
+    const atMs = this.scheduler.nextAtMs() ?? Number.POSITIVE_INFINITY
+    return this.network.isDown ? Math.max(atMs, this.network.probeAtMs) : atMs
+  }
+
   /** Chance has ended: time moves only to where the scheduler says that something happens. */
   async drain(): Promise<void> {
+    this.isAway = false
     for (let rounds = 0; rounds < 20_000; rounds++) {
       await turn()
-      while (this.inFlight.length > 0) this.finish(this.inFlight[0]!, 'ok')
+      for (const lease of this.inFlight.filter((open) => !this.held.has(open))) this.finish(lease, 'ok')
       while (this.gated.length > 0) this.openGate('ok')
       for (const url of this.received.splice(0)) this.changes.push({ url })
       this.commit()
       this.committed()
       this.check()
       this.dispatch(0)
-      if (this.inFlight.length + this.gated.length + this.changes.length > 0 || this.scheduler.refill()) continue
-      if (this.scheduler.isEmpty) return
-      const nextMs = Math.min(this.scheduler.nextAtMs() ?? Number.POSITIVE_INFINITY, this.clock.nextTimerAtMs ?? Number.POSITIVE_INFINITY)
+      if (this.inFlight.length - this.held.size + this.gated.length + this.changes.length > 0 || this.scheduler.refill()) continue
+      if (this.scheduler.isEmpty && this.held.size === 0) return
+      const nextMs = Math.min(this.startAtMs, this.clock.nextTimerAtMs ?? Number.POSITIVE_INFINITY)
       expect(nextMs, 'nothing is empty and nothing will happen').toBeLessThan(Number.POSITIVE_INFINITY)
       this.clock.advance(Math.max(0, nextMs - this.clock.nowMs()))
     }
@@ -353,8 +403,8 @@ class World {
   }
 }
 
-test('over random events no unit is hit too soon, no limit is passed, no URL is leased twice, none is forgotten, and later ones wait', async () => {
-  let [starts, laterStarts] = [0, 0]
+test('over random events no unit is hit too soon, no limit is passed, no URL is leased twice, none is forgotten, later ones wait, retries keep to their budget, and nobody is charged for our network', async () => {
+  let [starts, laterStarts, spared] = [0, 0, 0]
   await withSeeds(120, async (random, seed) => {
     const world = new World(random, seed)
     for (let i = 0; i < 600; i++) {
@@ -364,6 +414,7 @@ test('over random events no unit is hit too soon, no limit is passed, no URL is 
     await world.drain()
     starts += world.starts
     laterStarts += world.laterStarts
+    spared += world.spared
     expect(world.frontier.pending).toBe(0)
     expect(world.scheduler.leasedCount).toBe(0)
     expect([...world.outcomes.values()].filter((count) => count !== 1)).toEqual([])
@@ -374,4 +425,5 @@ test('over random events no unit is hit too soon, no limit is passed, no URL is 
   })
   expect(starts, 'fetches in all').toBeGreaterThan(process.env['SEED'] === undefined ? 5_000 : 0)
   expect(laterStarts, 'of the later class').toBeGreaterThan(process.env['SEED'] === undefined ? 500 : -1)
+  expect(spared, 'failures that the network here was to blame for').toBeGreaterThan(process.env['SEED'] === undefined ? 100 : -1)
 })
