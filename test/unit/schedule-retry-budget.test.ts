@@ -69,6 +69,7 @@ test('hosts that wait for the crawl get its tokens in the order in which they ca
   }
   const woken: number[] = []
   for (let nowMs = 0; nowMs <= 5_000; nowMs += 500) {
+    expect(budget.mayRetry(hostOf(urlOf(8, 1)), nowMs), 'whoever comes before they are woken').toBe(false)
     for (const host of budget.wake(nowMs)) {
       woken.push(hosts.indexOf(host))
       expect(budget.mayRetry(host, nowMs)).toBe(true)
@@ -158,13 +159,14 @@ test('with three hosts of ten failing, retries are their tenth and no more, and 
 })
 
 test('many retries that are due and may not go do not keep the first tries of their host waiting', () => {
-  const crawl = new Crawl({ hosts: 1, urls: 20, retries: 100, failing: () => true })
+  const crawl = new Crawl({ hosts: 1, urls: 100, retries: 100, failing: () => true })
   crawl.run(5_000)
   crawl.frontier.add('h0.test', 10)
   crawl.scheduler.grow('h0.test')
-  expect(crawl.starts).toMatchObject({ failing: 20, retries: limits.retryTokensPerHostMax })
+  expect(crawl.starts).toMatchObject({ failing: 100, retries: limits.retryTokensPerHostMax })
   crawl.run(0)
-  expect(crawl.starts.failing).toBe(30)
+  expect(crawl.starts.failing).toBe(110)
+  expect(crawl.scheduler.leasedCount, 'and do not fill its hand').toBeLessThanOrEqual(2 * limits.claimUrlsPerHost)
 })
 
 test('the last URLs of a crawl are still tried, at the pace of the floor, until each has had its tries', () => {
