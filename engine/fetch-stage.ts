@@ -120,7 +120,7 @@ export class FetchStage {
       const answer = await robots.ask(url, run.aborter.signal, onSend)
       const verdict = robots.check(url)
       if (verdict.kind === 'allowed') scheduler.setCrawlDelay(host, verdict.crawlDelayMs ?? 0)
-      const blame = answer.kind === 'aborted' ? 'network' : await this.#blame(run, { host, startedAtMs }, answer.kind === 'failed' ? answer.fetch : undefined)
+      const blame = answer.kind === 'aborted' ? 'network' : await this.#blame(run, { host, startedAtMs }, answer.fetch)
       if (answer.kind === 'failed' && blame === 'host') scheduler.failHost(host, answer, startedAtMs)
       if (blame === 'host') commits.noteHost({ name: host.name, robots: robots.verdictsOf(host.name), crawlDelayMs: host.crawlDelayMs })
     } catch (error) {

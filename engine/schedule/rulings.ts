@@ -82,7 +82,8 @@ export class Rulings {
   /** The host's robots.txt could not be had, or the host itself: it rests, and in the end it is given up. */
   failHost(host: Host, failure: HostFailure): void {
     this.#judge(host, { ...failure, isRetry: false, isDecrease: false })
-    this.#charge(host, failure)
+    // Up to half as long again: hosts whose robots.txt failed together are not asked for it together.
+    this.#charge(host, { ...failure, retryAfterMs: failure.retryAfterMs * (1 + this.#is.random() / 2) })
     this.#is.note(host)
   }
 

@@ -50,7 +50,8 @@ export type RobotsCheck =
   | { readonly kind: 'allowed', readonly crawlDelayMs?: number }
 
 export type RobotsAnswer =
-  | { readonly kind: 'known' }
+  /** `fetch`: it could not be had, and an older one stays in force. */
+  | { readonly kind: 'known', readonly fetch?: RobotsFailure['fetch'] }
   | { readonly kind: 'aborted' }
   /** A failure of the host; its code is one that is charged to hosts, or never tried again. */
   | RobotsFailure
@@ -156,7 +157,7 @@ export class RobotsGate {
     if (entry !== undefined && entry.verdict.rule !== 'disallow' && nowMs < entry.verdict.expiresAtMs + limits.robotsStaleMsMax) {
       // The verdict keeps its own expiry, so that a restart does not lengthen its life.
       entry.inForceUntilMs = nowMs + limits.robotsAgeMsMin
-      return { kind: 'known' }
+      return { kind: 'known', ...(found.fetch && { fetch: found.fetch }) }
     }
     const verdict: Verdict = { rule: 'disallow', expiresAtMs: nowMs + found.retryAfterMs }
     this.#set(host, url.origin, { verdict, inForceUntilMs: verdict.expiresAtMs })

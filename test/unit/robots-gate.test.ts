@@ -191,6 +191,15 @@ describe('the life of a verdict', () => {
     await gate.ask(page)
     expect(gate.check(page)).toEqual({ kind: 'allowed' })
   })
+
+  test('and says so when the network, and not the host, may be why: an older verdict is no sign that there was an answer', async () => {
+    const { gate, clock, web } = rig({ [robots]: rules })
+    await gate.ask(page)
+    web.set(robots, { code: 'timeout' })
+    clock.advance(dayMs)
+    expect(await gate.ask(page)).toEqual({ kind: 'known', fetch: { code: 'timeout' } })
+    expect(await rig({ [robots]: { code: 'timeout' } }).gate.ask(page)).toMatchObject({ kind: 'failed', code: 'robots_unreachable', fetch: { code: 'timeout' } })
+  })
 })
 
 describe('asking', () => {
