@@ -205,6 +205,8 @@ export const limits = {
   networkHoldMsMax: 2_000,
   /** It waits longer while the whole crawl is silent, and was answered so many times in such a time before. */
   networkSilenceGapsMin: 8,
+  /** But not for ever: as long as a fetch has by default. */
+  networkSilenceMsMax: 30_000,
   networkProbeMsMin: 1_000,
   networkProbeMsMax: 15_000,
   /** A run whose network is away for longer than this and than the tail ends: what is left is parked. */

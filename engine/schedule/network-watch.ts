@@ -12,8 +12,8 @@
  * anything by falling silent: a list of dead names, or the dead ones that are left at the end of a crawl, are no outage
  * here. (Some words of the system can only mean the network here, see fetch/failure-codes.ts; they count from any host.)
  *
- * Invariants: every held failure is settled once, at the latest after the hold or with what is under way beside it; there is
- * one timer for all of them. What is held is bounded by what may be under way. Main thread; touches no host but its
+ * Invariants: every held failure is settled once, at the latest after `networkSilenceMsMax` and a hold; there is one timer for
+ * all of them. What is held is bounded by what may be under way. Main thread; touches no host but its
  * `hasAnswered`.
  */
 import { backoffMs, type Clock, type Random } from '../core/clock.ts'
@@ -62,6 +62,7 @@ export class NetworkWatch<P extends Peer> {
   readonly #failed = new Map<P, number>()
   readonly #proven = new Set<P>()
   #cancelTimer: (() => void) | undefined
+  #timerAtMs = Number.POSITIVE_INFINITY
   /** Moments since which there was no answer, and how far apart answers were. */
   #answeredAtMs: number
   #gapMs = 0
@@ -190,7 +191,8 @@ export class NetworkWatch<P extends Peer> {
     const areMost = failed >= limits.networkDownShareMin * this.#underWay.size && silenceMs >= limits.networkQuietGapsMin * this.#gapMs
     if (this.#proven.size >= limits.networkHostsMin && (isSilent || areMost)) return this.#goDown()
     // In a silence what else is under way will tell: it is waited for.
-    const isOpen = isSilent && failed < this.#underWay.size
+    const [oldest] = this.#held
+    const isOpen = isSilent && failed < this.#underWay.size && oldest !== undefined && nowMs - oldest.sinceMs < limits.networkSilenceMsMax
     const over = isOpen ? [] : this.#takeHeldSince(nowMs - limits.networkHoldMsMax)
     this.#setTimer(isOpen ? nowMs + limits.networkHoldMsMax : undefined)
     for (const { settle } of over) settle('host')
@@ -224,16 +226,23 @@ export class NetworkWatch<P extends Peer> {
   #settleAll(blame: Blame): void {
     if (this.#held.size === 0) return
     const all = this.#takeHeldSince(Number.POSITIVE_INFINITY)
-    this.#setTimer(undefined)
+    this.#setTimer()
     for (const { settle } of all) settle(blame)
   }
 
-  #setTimer(atMs: number | undefined): void {
+  /** Decides again at that moment, or at the end of the longest hold; a timer that is set for sooner will see to it. */
+  #setTimer(atMs?: number): void {
+    const { clock } = this.#is
+    const [oldest] = this.#held
+    const dueAtMs = oldest === undefined ? Number.POSITIVE_INFINITY : atMs ?? oldest.sinceMs + limits.networkHoldMsMax
+    if (oldest !== undefined && this.#timerAtMs <= dueAtMs) return
     this.#cancelTimer?.()
     this.#cancelTimer = undefined
-    const [oldest] = this.#held
+    this.#timerAtMs = dueAtMs
     if (oldest === undefined) return
-    const { clock } = this.#is
-    this.#cancelTimer = clock.after((atMs ?? oldest.sinceMs + limits.networkHoldMsMax) - clock.nowMs(), () => this.#decide())
+    this.#cancelTimer = clock.after(dueAtMs - clock.nowMs(), () => {
+      this.#timerAtMs = Number.POSITIVE_INFINITY
+      this.#decide()
+    })
   }
 }

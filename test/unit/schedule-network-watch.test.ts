@@ -159,6 +159,18 @@ describe('the network is down', () => {
     expect([net.watch.isDown, requests[0]!.blame]).toEqual([true, 'network'])
   })
 
+  test('but not for ever, when something is under way that takes very long', () => {
+    const net = new Net()
+    net.warm(10)
+    const [bad] = net.begin(2) as [Request]
+    net.clock.advance(5_000)
+    bad.fail()
+    net.clock.advance(limits.networkSilenceMsMax - 1)
+    expect(bad.blame).toBeUndefined()
+    net.clock.advance(limits.networkHoldMsMax)
+    expect([bad.blame, net.watch.isDown]).toEqual(['host', false])
+  })
+
   test('not when all that is under way has failed and that were two hosts', () => {
     const net = new Net()
     net.warm(10)
