@@ -128,6 +128,11 @@ export class Health {
   }
 }
 
-function round(share: number): number {
-  return Math.round(share * 1_000) / 1_000
+/** The share that a failure counts to; none for an answer, and for what is the URL's own fault. */
+function kindOf(code: FailureCode | undefined): HealthShare | undefined {
+  if (code === undefined || failureRule(code).retry === 'never') return undefined
+  if (code === 'blocked') return 'blockShare'
+  if (code === 'challenged') return 'challengeShare'
+  if (code === 'timeout' || code === 'connect_timeout') return 'timeoutShare'
+  return failureRule(code).limiter === 'throttle' ? 'throttleShare' : 'failureShare'
 }
