@@ -127,13 +127,17 @@ test('a spent quota pauses what goes through the gateway until resume(), while h
   expect(everythingIn(web.options.dir)).not.toMatch(SECRETS)
 })
 
-test('a crawl whose only gateway has no quota ends when its tail does, with what is left parked, and goes on later', async () => {
+test('a crawl whose only gateway has no quota ends when its tail does, with what is left parked, and goes on later; a robots.txt that it did not fetch is no failure of the host', async () => {
   const [web, api] = [await smallWeb(), await openApi()]
-  const quota = limited(api, 4)
+  api.play = () => ({ status: 509 })
   const crawler = await openCrawler({ ...web.options, gateway: templateOf(api), tailMs: 'park' })
   await crawler.add([`${web.origin('one.example')}/`])
-  const first = await crawler.start()
-  expect(first).toMatchObject({ state: 'complete', done: 4, failed: 0, parked: 9, pending: 9 })
+  expect(await crawler.start()).toMatchObject({ state: 'complete', done: 0, failed: 0, parked: 1, pending: 1 })
+  expect(crawler.host('one.example')).toMatchObject({ failures: 0, health: 1, backoffMs: 0 })
+  expect(api.asked).toHaveLength(1)
+  const quota = limited(api, 4)
+  crawler.resume()
+  expect(await crawler.start()).toMatchObject({ state: 'complete', done: 4, failed: 0, parked: 9, pending: 9 })
   quota.fill()
   crawler.resume()
   expect(await crawler.start()).toMatchObject({ state: 'complete', done: 13, failed: 0, parked: 0, pending: 0 })
