@@ -1,5 +1,5 @@
 /** What `sluice status` shows of a running crawl's pressure: tables of its stages and bounds, and its worst hosts. Pure functions. */
-import type { Bound, HostPressure, Pressure, StageName, StagePressure } from '../core/api-types.ts'
+import type { Bound, GatewayStats, HostPressure, Pressure, StageName, StagePressure } from '../core/api-types.ts'
 import { count, percent, shortDuration, shortSize } from './human.ts'
 import { blockedOnText } from './progress.ts'
 
@@ -25,6 +25,17 @@ export function stageLines(stages: readonly StagePressure[]): readonly string[] 
     stageText[name], count(depth), depth === 0 ? '' : shortDuration(oldestMs), blocked === 0 ? '' : count(blocked), blocked === 0 ? '' : shortDuration(blockedMs),
   ])
   return table([['stage', 'URLs', 'oldest', 'blocked', 'for'], ...rows])
+}
+
+/** A line for each gateway: what it is given, what it said, and until when it rests. */
+export function gatewayLines(gateways: readonly GatewayStats[] = []): readonly string[] {
+  return gateways.map(({ name, inFlight, limit, throttled, quotaHits, failed, pausedUntil }) => {
+    const facts = [
+      `${count(inFlight)} of ${count(limit)} in flight`, `429: ${count(throttled)}`, `out of quota: ${count(quotaHits)}`, `failures: ${count(failed)}`,
+      ...(pausedUntil === undefined ? [] : [pausedUntil === 'resume' ? 'paused until it is resumed' : `paused until ${pausedUntil}`]),
+    ]
+    return `gateway ${name}: ${facts.join(', ')}`
+  })
 }
 
 export function boundLines(bounds: readonly Bound[]): readonly string[] {

@@ -58,6 +58,7 @@ export class Gateways {
   /** Called when more may go through a gateway than before. */
   onRoom: (cap: SharedCap) => void = () => {}
   readonly #timers = new Map<Gateway, () => void>()
+  #isClosed = false
 
   constructor(options: GatewaysOptions) {
     this.#is = options
@@ -141,7 +142,9 @@ export class Gateways {
     return this.#list.map((gateway) => gateway.stats(clock.nowMs(), clock.wallMs()))
   }
 
+  /** Nobody waits any more. */
   close(): void {
+    this.#isClosed = true
     for (const cancel of this.#timers.values()) cancel()
     this.#timers.clear()
   }
@@ -203,7 +206,7 @@ export class Gateways {
     this.#timers.delete(gateway)
     const { clock } = this.#is
     const restMs = gateway.pausedUntilMs - clock.nowMs()
-    if (restMs > 0 && restMs < Number.POSITIVE_INFINITY) {
+    if (restMs > 0 && restMs < Number.POSITIVE_INFINITY && !this.#isClosed) {
       this.#timers.set(gateway, clock.after(restMs, () => this.#changed(gateway)))
     }
     for (const cap of gateway.caps) this.onRoom(cap)

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { parseGateways, type GatewayGiven } from '../../engine/core/gateway-config.ts'
+import { gatewayLines } from '../../engine/cli/status-tables.ts'
 import { limits } from '../../engine/core/limits.ts'
 import { Gateway, resetMsOf } from '../../engine/fetch/gateway.ts'
 
@@ -75,6 +76,16 @@ describe('a gateway', () => {
     gateway.reached()
     expect(gateway.blames('h1.test')).toBe(false)
   })
+})
+
+test('sluice status says of a gateway what it is given, what it said, and until when it rests', () => {
+  const stats = { name: 'eu', limit: 3, inFlight: 2, throttled: 1_234, quotaHits: 1, failed: 0 }
+  expect(gatewayLines()).toEqual([])
+  expect(gatewayLines([stats, { ...stats, name: 'us', pausedUntil: 'resume' }, { ...stats, pausedUntil: '2026-01-01T00:00:00.000Z' }])).toEqual([
+    'gateway eu: 2 of 3 in flight, 429: 1,234, out of quota: 1, failures: 0',
+    'gateway us: 2 of 3 in flight, 429: 1,234, out of quota: 1, failures: 0, paused until it is resumed',
+    'gateway eu: 2 of 3 in flight, 429: 1,234, out of quota: 1, failures: 0, paused until 2026-01-01T00:00:00.000Z',
+  ])
 })
 
 test.each<[string | undefined, number | undefined]>([
