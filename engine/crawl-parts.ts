@@ -25,7 +25,7 @@ export interface CrawlParts {
   readonly scheduler: Scheduler
   readonly fetcher: Pick<Fetcher, 'fetch' | 'isShortOfBytes' | 'stats'>
   /** Absent: all is fetched from the sites themselves. */
-  readonly gateways?: Pick<Gateways, 'areWaitedFor' | 'resume' | 'stats'>
+  readonly gateways?: Pick<Gateways, 'areWaitedFor' | 'of' | 'resume' | 'stats'>
   readonly network: NetworkWatch<Host>
   readonly robots: Pick<RobotsGate, 'ask' | 'check' | 'verdictsOf'>
   readonly pool: Pick<ParsePool, 'collect' | 'fill' | 'isStuck' | 'rotateWarc' | 'slotsFree' | 'stats' | 'withdraw'>

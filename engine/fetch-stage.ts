@@ -210,7 +210,8 @@ export class FetchStage {
   /** A page that was taken for an answer turned out to be a wall. Answers whether its URL goes back to the queue; else it ends as it is. */
   reconsider(run: AnyRun, url: QueuedUrl, code: WallCode, startedAtMs: number): boolean {
     this.walls[code] += 1
-    const ruling = this.#parts.scheduler.reconsider(url, code, startedAtMs)
+    const { gateways, scheduler } = this.#parts
+    const ruling = scheduler.reconsider(url, code, startedAtMs, gateways?.of(url.host)?.config.retries === true)
     if (isLater(ruling)) this.#tryLater(run, url, ruling)
     return isLater(ruling)
   }

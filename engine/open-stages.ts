@@ -128,7 +128,7 @@ async function openAll(given: CrawlOptionsGiven, on: StageEvents, closers: Close
   })
   const scheduler = new Scheduler({
     store, options, clock, random: Math.random, onWork: on.onWork,
-    unitOf: unitsBy(options, resolver), note: (update) => commits.noteHost(update), capsOf: (host) => gateways?.capsOf(host) ?? [],
+    unitOf: unitsBy(options, resolver, gateways), note: (update) => commits.noteHost(update), capsOf: (host) => gateways?.capsOf(host) ?? [],
   })
   if (gateways !== undefined) gateways.onRoom = (cap) => scheduler.wake(cap)
   const network = new NetworkWatch<Host>({ clock, random: Math.random, hostsWorking: () => scheduler.sets.working.size, onChange: on.onWork })
@@ -241,12 +241,13 @@ async function storeHosts(scheduler: Scheduler, commits: CommitLoop): Promise<vo
 }
 
 /** How a host's politeness unit is found. A name that has no address is a unit of its own: its fetch will say why. */
-function unitsBy(options: CrawlOptions, resolver: Resolver): (host: string) => Belonging | Promise<Belonging> {
+function unitsBy(options: CrawlOptions, resolver: Resolver, gateways: Gateways | undefined): (host: string) => Belonging | Promise<Belonging> {
   const { politeness, maxPerAddress } = options
   if (politeness !== 'ip' && maxPerAddress === Number.POSITIVE_INFINITY) return (host) => scopeNameOf(host, politeness)
   return async (host) => {
-    const found = await resolver.resolve(host)
-    const address = found.ok ? found.address : host
+    // A gateway looks the names up that go through it: here nobody is asked for them.
+    const found = gateways?.of(host) === undefined ? await resolver.resolve(host) : undefined
+    const address = found?.ok === true ? found.address : host
     return { unit: politeness === 'ip' ? address : scopeNameOf(host, politeness), address }
   }
 }

@@ -71,10 +71,10 @@ export class Rulings {
    * Of an answer that was found to be a wall when it was read: its end has been taken for a success, and the failures
    * before it, which that made good, are failures again.
    */
-  reconsider(lease: Lease, code: WallCode): Ruling {
+  reconsider(lease: Lease, code: WallCode, isFinal: boolean): Ruling {
     const { host } = lease
     host.failures = Math.max(host.failures, host.wallFailures)
-    const ruling = this.#fail(lease, { ok: false, code })
+    const ruling = this.#fail(lease, { ok: false, code, ...(isFinal && { isFinal }) })
     host.wallFailures = host.failures
     return ruling
   }

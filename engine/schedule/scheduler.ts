@@ -235,10 +235,10 @@ export class Scheduler {
     return this.#ruled(lease, this.#rulings.of(lease, end))
   }
 
-  /** A page that was released as an answer turned out to be a wall; `startedAtMs` is its lease's. */
-  reconsider(url: QueuedUrl, code: WallCode, startedAtMs: number): Ruling {
+  /** A page that was released as an answer turned out to be a wall; `startedAtMs` is its lease's, `isFinal` as of a fetch. */
+  reconsider(url: QueuedUrl, code: WallCode, startedAtMs: number, isFinal: boolean): Ruling {
     const lease = { host: this.#bench.hosts.get(url.host)!, url, startedAtMs, isPaced: false }
-    return this.#ruled(lease, this.#rulings.reconsider(lease, code))
+    return this.#ruled(lease, this.#rulings.reconsider(lease, code, isFinal))
   }
 
   #ruled({ host, url }: Candidate, ruling: Ruling): Ruling {

@@ -148,12 +148,15 @@ test('what a gateway has tried again by itself is not tried again here', async (
   api.play = ({ target }) => {
     const { pathname } = new URL(target)
     if (pathname === '/robots.txt') return { status: 404 }
+    // A wall in the body, which is found when the page is read.
+    if (pathname === '/p2') return { status: 403, body: '<title>Attention Required! | Cloudflare</title>' }
     return pathname === '/' ? { status: 200, body: links(pages) } : { status: pathname === '/p1' ? 500 : 503 }
   }
   const crawler = await openCrawler({ ...web.options, gateway: templateOf(api, { retries: true }), retries: 5 })
   await crawler.add([`${web.origin('one.example')}/`])
-  expect(await crawler.start()).toMatchObject({ state: 'complete', done: 13, failed: 0, retries: 0 })
+  expect(await crawler.start()).toMatchObject({ state: 'complete', done: 12, failed: 1, retries: 0 })
   expect(api.asked).toHaveLength(14)
   const records = await readPages(web.options.dir)
-  expect(records.filter(({ outcome }) => outcome === 'http_error').map(({ attempts }) => attempts)).toEqual(pages.map(() => 1))
+  expect(records.filter(({ code }) => code !== undefined).map(({ url, code }) => `${new URL(url).pathname} ${code}`)).toEqual(['/p2 blocked'])
+  expect(records.filter(({ outcome }) => outcome !== 'ok').map(({ attempts }) => attempts)).toEqual(pages.map(() => 1))
 })
