@@ -12,7 +12,7 @@
  * Invariant: no stage waits on one before it. Main thread.
  */
 import type { CommitBatch, CommitResult } from '../storage/store.ts'
-import type { BlockedOn } from './core/api-types.ts'
+import type { BlockedOn, ShedStats } from './core/api-types.ts'
 import { invariant, isWall, SluiceError, type WallCode } from './core/errors.ts'
 import { limits } from './core/limits.ts'
 import { stateOfOutcome, type QueuedUrl } from './core/types.ts'
@@ -24,12 +24,14 @@ import { PressureMeter } from './flow/pressure.ts'
 import { ParseStage, type Settled } from './parse-stage.ts'
 import type { Run } from './run.ts'
 import { confirmPage } from './schedule/rulings.ts'
+import { Shedding } from './shedding.ts'
 
 export class CrawlLoop {
   readonly #parts: CrawlParts
   readonly #fetches: FetchStage
   readonly #parses: ParseStage
   readonly #due: DuePump
+  readonly #shedding: Shedding
   /** What it is blocked on, and how long things take. */
   readonly meter: PressureMeter
   #run: Run<Settled> | undefined
@@ -53,6 +55,7 @@ export class CrawlLoop {
     this.meter = new PressureMeter(parts.clock.nowMs())
     this.#parses = new ParseStage(parts, this.meter)
     this.#due = new DuePump(parts)
+    this.#shedding = new Shedding(parts)
     this.#fetches = new FetchStage({ parts, meter: this.meter, onProgress: this.wake, onBroken: (error) => this.end('failed', true, error) })
   }
 
@@ -72,6 +75,10 @@ export class CrawlLoop {
   /** Challenge and block pages so far. */
   get walls(): Readonly<Record<WallCode, number>> {
     return this.#fetches.walls
+  }
+
+  get shed(): ShedStats {
+    return this.#shedding.stats
   }
 
   /** Links that workers dropped because they are known. */
@@ -197,6 +204,7 @@ export class CrawlLoop {
     for (const { name, priority } of result.hostsGrown) scheduler.grow(name, priority)
     // Only for those who ask for it: a page that falls due again gives no dead host a new chance.
     for (const [i, { host, again }] of batch.added.entries()) if (again === true && result.addedNew[i] === true) scheduler.revive(host)
+    this.#shedding.stored(result)
     this.#parses.stored(batch.warcLengths)
     this.#due.changed()
     this.wake()
@@ -268,7 +276,7 @@ export class CrawlLoop {
     if (network.isDown && blockedOn !== 'paused') blockedOn = this.#probeNetwork(run, blockedOn)
     if (blockedOn === 'nothing' && !this.#parts.suspects.isEmpty) blockedOn = this.#dispatchSuspect(run)
     while (blockedOn === 'nothing') {
-      const candidate = scheduler.candidate()
+      const candidate = this.#shedding.next()
       if (candidate === undefined) {
         blockedOn = this.#starvedOf(run)
         break
@@ -276,6 +284,7 @@ export class CrawlLoop {
       this.#fetches.begin(run, candidate)
       blockedOn = this.#bound(run)
     }
+    this.#shedding.note(blockedOn)
     if (this.meter.blocked.found(blockedOn, clock.nowMs())) events.pressure(blockedOn)
   }
 

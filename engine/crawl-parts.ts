@@ -17,6 +17,7 @@ import type { Host } from './schedule/host.ts'
 import type { NetworkWatch } from './schedule/network-watch.ts'
 import type { Recrawl } from './schedule/recrawl.ts'
 import type { Scheduler } from './schedule/scheduler.ts'
+import type { ShedLog } from './shed-log.ts'
 import type { Suspects } from './suspects.ts'
 import type { RobotsGate } from './web/robots.ts'
 
@@ -37,6 +38,8 @@ export interface CrawlParts {
   readonly nearDuplicates: NearDuplicates | undefined
   /** Pages that may have ended the process before. */
   readonly suspects: Pick<Suspects, 'hosts' | 'isEmpty' | 'next'>
+  /** Absent: none is written. */
+  readonly shedLog?: ShedLog | undefined
   readonly clock: Clock
   readonly options: CrawlOptions
   readonly events: {

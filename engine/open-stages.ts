@@ -41,6 +41,7 @@ import { NetworkWatch } from './schedule/network-watch.ts'
 import { Recrawl } from './schedule/recrawl.ts'
 import { Scheduler } from './schedule/scheduler.ts'
 import { configureStore } from './store-options.ts'
+import { ShedLog } from './shed-log.ts'
 import { Suspects } from './suspects.ts'
 import { RobotsGate } from './web/robots.ts'
 
@@ -101,8 +102,8 @@ async function openAll(given: CrawlOptionsGiven, on: StageEvents, closers: Close
   const dir = resolve(resolveCrawlOptions(given).dir)
   const lock = await acquireDir(dir, { waitMs: limits.lockWaitMs })
   closers.push(() => lock.close())
-  const known = KnownTable.create()
-  const queries = QueryGrowth.create()
+  const shedLog = await openShedLog(given, closers)
+  const [known, queries] = [KnownTable.create(), QueryGrowth.create()]
   const store = await openStore(dir, { known, queries, durability: resolveCrawlOptions(given).durability })
   closers.push(() => store.close())
   const before = store.options()
@@ -160,7 +161,7 @@ async function openAll(given: CrawlOptionsGiven, on: StageEvents, closers: Close
   await store.saveOptions(storedOptions(options))
   return {
     parts: {
-      store, scheduler, fetcher, ...(gateways && { gateways }), network, robots, pool, commits, disk, gate, suspects, clock, options, events,
+      store, scheduler, fetcher, ...(gateways && { gateways }), network, robots, pool, commits, disk, gate, suspects, shedLog, clock, options, events,
       recrawl: new Recrawl(options.recrawl, Math.random), nearDuplicates: wantsSimhash(options) ? new NearDuplicates() : undefined,
     },
     events, scopeTable, keyPolicy, isContinued: Object.keys(before).length > 0,
@@ -168,6 +169,14 @@ async function openAll(given: CrawlOptionsGiven, on: StageEvents, closers: Close
     onControl: (handler) => lock.onRequest(handler),
     close: () => closers.close(),
   }
+}
+
+async function openShedLog(given: CrawlOptionsGiven, closers: Closers): Promise<ShedLog | undefined> {
+  const { shedLog: file } = resolveCrawlOptions(given)
+  if (file === undefined) return undefined
+  const log = await ShedLog.open(file, (error) => process.emitWarning(`the shed log ${file} cannot be written: ${String(error)}`, { code: 'SLUICE_SHED_LOG' }))
+  closers.push(() => log.close())
+  return log
 }
 
 async function freeSpaceOf(dir: string): Promise<FreeSpace> {

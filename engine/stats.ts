@@ -48,7 +48,7 @@ export function statsOf({ parts, loop, meter, state, run, elapsedMs, fetches }: 
   })
   return Object.freeze({
     ...counters, state, blockedOn: loop.blockedOn, leased: scheduler.leasedCount, inFlight: loop.inFlight, hosts: scheduler.hostsCount,
-    retryShare: scheduler.retries.share, networkDowns: network.downs, networkDownMs: Math.round(network.downMs), hostsUnhealthy: scheduler.sets.unwell.size, fetches, ...loop.walls, commitLagMs: Math.round(commits.lagMs),
+    retryShare: scheduler.retries.share, networkDowns: network.downs, networkDownMs: Math.round(network.downMs), hostsUnhealthy: scheduler.sets.unwell.size, fetches, ...loop.walls, shed: loop.shed, commitLagMs: Math.round(commits.lagMs),
     loopUtilization: meter.read(), workersLost: slots.workersLost, linksDroppedKnown: loop.linksKnown,
     ...(gateways && { gateways: gateways.stats() }), store: store.stats(), ...(nextDueAtMs !== undefined && { nextDueAtMs }), durability: options.durability, bounds,
     pressure: pressureOf({ parts, meter: loop.meter }, meter.workers.read(slots.loops ?? [])), residentBytes: process.memoryUsage.rss(), elapsedMs,

@@ -4,6 +4,7 @@
  */
 import type { LinkCaps, LinkRules, ScopeMode } from '../storage/lmdb/admission.ts'
 import { registrableDomainOf } from './core/domain.ts'
+import { limits } from './core/limits.ts'
 import type { CrawlOptions } from './core/options.ts'
 import { keyPolicyOf, twinHostOf } from './core/url-key.ts'
 
@@ -17,7 +18,7 @@ interface ConfiguredStore {
 export async function configureStore(store: ConfiguredStore, options: CrawlOptions): Promise<void> {
   store.setScope(options.scope, registrableDomainOf)
   if (keyPolicyOf(options.dedupe).www) store.setTwins(twinHostOf)
-  store.setLinkRules({ priorityOf: options.priority })
+  store.setLinkRules({ priorityOf: options.priority, refusedReportedMax: options.shedLog === undefined ? 0 : limits.shedLinksReportedMax })
   await store.setCaps({
     queuedPerHostMax: options.maxQueuedPerHost, queuedPerDomainMax: options.maxQueuedPerDomain, queuedMax: options.maxQueued, domainBudget: options.domainBudget,
     queriesPerPathMax: options.traps === 'on' ? options.maxQueriesPerPath : Number.POSITIVE_INFINITY,

@@ -1,7 +1,7 @@
 /** Types of the library's face that are neither records nor options. Leaf module. */
 import type { ErrorCode } from './errors.ts'
 import type { Durability, RunLimitsGiven } from './options.ts'
-import type { Counters, Outcome, PageRecord } from './types.ts'
+import type { Counters, FullReason, Outcome, PageRecord } from './types.ts'
 
 /** Which bound is holding the crawl back; `nothing` while it goes at full speed. */
 export type BlockedOn =
@@ -175,6 +175,7 @@ export interface Stats extends Counters {
   readonly commitLagMs: number
   /** Share of the time since the last call of `stats()` in which the main loop was busy, 0 to 1. */
   readonly loopUtilization: number
+  readonly shed: ShedStats
   readonly workersLost: number
   /** Links that workers of this process dropped because the known table proved them to be in the crawl already. */
   readonly linksDroppedKnown: number
@@ -202,6 +203,19 @@ export interface GatewayStats {
   readonly throttled: number
   readonly quotaHits: number
   readonly failed: number
+}
+
+/** URLs that had to give way, by reason, since the crawl was opened. */
+export interface ShedStats {
+  /** Claims have been held for longer than `shedAfterMs`, and were not free for as long since. */
+  readonly isShedding: boolean
+  /** Turns that URLs gave up to better ones, by the stage that held the claims. They stay in the queue, and may give up more than one. */
+  readonly deferred: Readonly<Record<string, number>>
+  /** URLs that left the queue for better ones, and links that were not let in, by what was full. */
+  readonly dropped: Readonly<Record<FullReason, number>>
+  readonly refused: Readonly<Record<FullReason, number>>
+  /** With a shed log: lines that could not be written, or not fast enough. */
+  readonly logLinesLost?: number
 }
 
 /** What the store did since it was opened, and what it takes. */

@@ -259,6 +259,17 @@ export const limits = {
   gatewayQuotaMsMin: 5_000,
   /** A proxy that has answered 5xx for so many hosts in a row, and reached none between them, is itself what fails. */
   gatewayHostsFailedMax: 8,
+
+  // Shedding
+  /** Hosts that step back in one second, and that have stepped back at once. */
+  shedTurnsMax: 256,
+  shedHostsMax: 4_096,
+  /** After so long a host that has stepped back has its turn in any case. */
+  shedHoldMsMax: 60_000,
+  /** Lines for the shed log that wait for the disk; more are counted and not written. */
+  shedLogBytesMax: 1 * MB,
+  /** Links that one commit refuses for want of room and that are written to the log; more are counted. */
+  shedLinksReportedMax: 2_000,
 } as const
 
 invariant(limits.commitQueueUrlsMax >= limits.commitUrlsMax, 'a whole batch fits into the commit queue')

@@ -109,9 +109,10 @@ export const refusalMeanings = {
   near_duplicate: 'in a page that has nearly the text of another (--near-duplicates skip)',
 } as const
 export type RefusalReason = keyof typeof refusalMeanings
-/** Reasons that say that something is full. */
-export type FullReason = Extract<RefusalReason, `${string}_full`>
 export const refusalReasons = Object.keys(refusalMeanings) as readonly RefusalReason[]
+/** Reasons that say that something is full. */
+export const fullReasons = ['host_full', 'domain_full', 'queue_full', 'store_full'] as const satisfies readonly RefusalReason[]
+export type FullReason = (typeof fullReasons)[number]
 
 /** Elements that may link: `link` with rel alternate, next or prev, `meta` as a refresh, `form` with method get. */
 export const linkElements = ['a', 'area', 'iframe', 'frame', 'link', 'meta', 'img', 'script', 'form'] as const

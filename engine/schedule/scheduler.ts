@@ -291,6 +291,11 @@ export class Scheduler {
     for (const host of this.#maker.setLimit(pattern, limit, this.#bench.hosts.values())) this.#settle(host)
   }
 
+  /** A host whose turn it is leaves it to others, and waits until the cap lets it go. */
+  stepBack(host: Host, cap: SharedCap): void {
+    this.#bench.waitAt(host, cap)
+  }
+
   /** A cap that is not counted here has room: a gateway goes on, its limit has risen. */
   wake(cap: SharedCap): void {
     this.#bench.wake(cap)

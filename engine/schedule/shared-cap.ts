@@ -13,6 +13,8 @@ export interface CapRule {
   readonly room: (inFlight: number, nowMs: number) => number
   /** When there may be room though nothing ends (monotonic); absent, or infinite: never. */
   readonly roomAtMs?: (nowMs: number) => number
+  /** Whether a host that waits here still has to; absent: as long as it has work. */
+  readonly isFor?: (host: Host) => boolean
 }
 
 export class SharedCap {
@@ -32,6 +34,10 @@ export class SharedCap {
 
   room(nowMs: number): number {
     return this.#rule.room(this.inFlight, nowMs)
+  }
+
+  isFor(host: Host): boolean {
+    return this.#rule.isFor?.(host) ?? true
   }
 
   roomAtMs(nowMs: number): number {

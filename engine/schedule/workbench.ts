@@ -63,7 +63,7 @@ export class Workbench {
       const host = lane?.peek()
       const full = host?.ended === undefined ? host?.caps?.find((cap) => cap.room(nowMs) <= 0) : undefined
       if (host !== undefined && full !== undefined) {
-        this.#waitAt(host, full)
+        this.waitAt(host, full)
         continue
       }
       // Hosts that were put back and did not start after all left room that others wait for, perhaps of a better class.
@@ -72,7 +72,8 @@ export class Workbench {
     }
   }
 
-  #waitAt(host: Host, cap: SharedCap): void {
+  /** The host lies in no lane until the cap lets it go. */
+  waitAt(host: Host, cap: SharedCap): void {
     host.waitsAt = cap
     cap.waiting.add(host)
     if (cap.roomAtMs(this.#clock.nowMs()) < Number.POSITIVE_INFINITY) this.#timed.add(cap)
@@ -140,7 +141,7 @@ export class Workbench {
   /** Puts host and unit where their state says they belong. Called after every change. */
   settle(host: Host): void {
     const { unit, waitsAt } = host
-    if (waitsAt !== undefined && (host.ended !== undefined || !hasWork(host))) this.#leave(host, waitsAt)
+    if (waitsAt !== undefined && (host.ended !== undefined || !hasWork(host) || !waitsAt.isFor(host))) this.#leave(host, waitsAt)
     if (hasWork(host)) this.#working.add(host)
     else this.#working.delete(host)
     if (isIdle(host)) host.forgetAtMs = clocksUntilMs(host)
