@@ -22,6 +22,7 @@
  *   due        of a URL with an outcome: the recrawl policy says when it goes back to the queue
  *   again      to put a URL with an outcome back into the queue: it is due, or somebody asks for it (requeue, add)
  *   evict      to drop the worst queued URL of a host for a better one, when the queue is full
+ *   step back  of a host whose turn it is: to leave it to hosts with better URLs, while our own stages hold the crawl
  *   wall       a challenge or block page, which a service before the site sends in the place of the page
  *   suspect    a page that a worker had in hand when the process died; it is read alone
  *   slot       one place of the page ring in shared memory: a fetched page, and later its result

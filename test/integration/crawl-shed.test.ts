@@ -36,7 +36,7 @@ async function crawlSlowly(shedAfterMs: number, perHost: number): Promise<number
 }
 
 it('a crawl that its consumer holds passes over its worst hosts, counts and writes down each of them, and loses none', async () => {
-  expect(await crawlSlowly(0, 40)).toBe(800)
+  expect(await crawlSlowly(0, 30)).toBe(600)
   const { shed } = crawler!.stats()
   await crawler!.close()
   expect(notOnce((await readPages(web!.options.dir)).map(({ url }) => url))).toEqual([])

@@ -6,7 +6,8 @@
  * Invariant: a page that talks about such services is none. So every sign is markup and not its text, belongs to the
  * statuses that the service answers with, and lies in the first 16 KB. Services put scripts of theirs on ordinary pages
  * too (`_pxAppId`, `/_Incapsula_Resource` in a script, `/cdn-cgi/challenge-platform/`): those alone are no sign. Of the
- * 360 corpus pages none is taken for such a page, whatever their status.
+ * 360 corpus pages none is taken for such a page, whatever their status. Measured on them: 0.4 microseconds of CPU a page
+ * with 200, 60 for one with 403.
  */
 import type { WallCode } from '../../engine/core/errors.ts'
 
