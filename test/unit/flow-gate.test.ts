@@ -123,7 +123,7 @@ describe('the gate', () => {
     facts.inFlight = 128
     world.utilization = 1
     expect(ask()).toBe('connections')
-    look()
+    for (let at = 0; at < 4; at += 1) look()
     expect(ask()).toBe('loop')
     facts.inFlight = 112
     expect(ask()).toBe('loop')

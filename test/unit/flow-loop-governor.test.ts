@@ -37,10 +37,22 @@ describe('the governor of requests under way', () => {
     play(governor, 20, { busyMs: 0.1, latencyMs: 60_000 })
     expect(governor.limit).toBe(10_000)
     governor.observe(400)
-    governor.adapt(1)
+    for (let at = 0; at < 4; at += 1) governor.adapt(1)
     expect(governor.limit).toBe(350)
-    for (let at = 0; at < 100; at += 1) governor.adapt(1)
+    for (let at = 0; at < 100; at += 1) {
+      governor.observe(governor.limit)
+      governor.adapt(1)
+    }
     expect(governor.limit).toBe(64)
+  })
+
+  it('takes a burst of less than a second for no busy loop', () => {
+    const governor = governorOf()
+    for (let at = 0; at < 100; at += 1) {
+      governor.observe(100)
+      governor.adapt(at % 4 === 3 ? 0.5 : 1)
+    }
+    expect(governor.limit).toBe(128)
   })
 
   it('does not grow while something else binds', () => {
