@@ -16,6 +16,8 @@ interface Panel {
 }
 
 const [width, panelHeight, left, right, top, gap] = [760, 120, 52, 14, 46, 40] as const
+/** As many lines in one panel can be told apart. */
+const colours = 4
 const plotWidth = width - left - right
 
 const style = `
@@ -41,7 +43,8 @@ export function chartOf({ name, story, contrast }: Scenario, isContrast: boolean
 }
 
 function panelsOf(samples: readonly Sample[]): readonly Panel[] {
-  const ages = [...new Set(samples.flatMap(({ ages }) => Object.keys(ages)))]
+  const peakOf = (stage: string): number => Math.max(...samples.map(({ ages }) => ages[stage] ?? 0))
+  const ages = Object.keys(samples[0]?.ages ?? {}).sort((a, b) => peakOf(b) - peakOf(a)).slice(0, colours)
   const seriesOf = (name: string, valueOf: (sample: Sample) => number): Series => ({ name, points: samples.map((sample) => [sample.atMs, valueOf(sample)]) })
   const panels: readonly Panel[] = [
     { title: 'pages/s', series: [{ name: 'hosts not concerned', points: rates(samples, 'others') }, { name: 'hosts concerned', points: rates(samples, 'concerned') }] },
@@ -76,9 +79,9 @@ function panelSvg({ title, series }: Panel, { y, endMs, steps }: { y: number; en
       + `<text x="${left - 6}" y="${round(yOf(value) + 4)}" text-anchor="end">${value}</text>\n`
   }
   for (const [at, { points }] of series.entries()) {
-    svg += `<polyline class="line c${at % 4}" points="${points.map(([atMs, value]) => `${round(xOf(atMs))},${round(yOf(value))}`).join(' ')}"/>\n`
+    svg += `<polyline class="line c${at % colours}" points="${points.map(([atMs, value]) => `${round(xOf(atMs))},${round(yOf(value))}`).join(' ')}"/>\n`
   }
-  const legend = series.map(({ name }, at) => `<tspan class="n${at % 4}" dx="14">${escape(name)}</tspan>`).join('')
+  const legend = series.map(({ name }, at) => `<tspan class="n${at % colours}" dx="14">${escape(name)}</tspan>`).join('')
   return `${svg}<text x="${left}" y="${y - 6}">${escape(title)}${legend}</text>\n`
     + `<text x="${left + plotWidth}" y="${y + panelHeight + 16}" text-anchor="end">${Math.round(endMs / 1_000)} s</text>\n`
 }

@@ -53,13 +53,14 @@ export async function runScenario(scenario: Scenario, order: RunOrder): Promise<
     const parser = new Parser(props)
     process.env[moodFileVariable] = parser.file
     const cast = castOf(scenario, site, order.seed)
+    const hostLimits = hostLimitsOf(scenario, cast, order.seed)
     const crawler = await Crawler.open({
-      ...usualOptions(dir, web), hostLimits: hostLimitsOf(scenario, cast, order.seed),
+      ...usualOptions(dir, web), hostLimits,
       ...scenario.options, ...(order.isContrast && scenario.contrast?.options),
     })
     const seen = await crawl({ scenario, order, web, cast, site, crawler, parser, gateway, dir })
     await web.flush()
-    const evidence = { ...seen, ...await readEvidence({ dir, logFile, site, concerned: cast.concerned }) }
+    const evidence = { ...seen, pace: paceOf(cast, hostLimits), ...await readEvidence({ dir, logFile, site, concerned: cast.concerned }) }
     return { evidence, verdicts: judge(scenario.claims, evidence) }
   } finally {
     gateway?.close()
@@ -162,8 +163,13 @@ function stageOf({ web, cast, crawler, parser, gateway, dir }: Crawl, consumer: 
  * Delays of the hosts, a second in the mean: were they all the same, pages would come in waves, and a window would count
  * one more or less.
  */
-function hostLimitsOf({ delayMs = usualDelayMs, concernedDelayMs }: Scenario, { allHosts, concerned }: Cast, seed: number): HostRule[] {
+function hostLimitsOf({ delayMs = usualDelayMs, concernedDelayMs }: Scenario, { allHosts, concerned }: Cast, seed: number): (HostRule & { readonly delayMs: number })[] {
   return allHosts.map((hosts, host) => ({
     hosts, delayMs: concerned.has(hosts) && concernedDelayMs !== undefined ? concernedDelayMs : Math.round(delayMs * (0.75 + 0.5 * share(seed, host, 42))),
   }))
+}
+
+function paceOf({ allHosts, concerned }: Cast, rules: ReturnType<typeof hostLimitsOf>): Evidence['pace'] {
+  const of = concerned.size === allHosts.length ? 'all' : 'others'
+  return { of, pagesPerSecond: rules.filter(({ hosts }) => of === 'all' || !concerned.has(hosts)).reduce((sum, { delayMs }) => sum + 1_000 / delayMs, 0) }
 }

@@ -61,6 +61,7 @@ export class Sampler {
   }
 }
 
-function agesOf(stats: Stats): Record<string, number> {
-  return { commit: stats.commitLagMs }
+/** What is claimed and not started waits for its host by intention: its age says nothing of a queue. */
+function agesOf({ pressure }: Stats): Record<string, number> {
+  return Object.fromEntries(pressure.stages.filter(({ name }) => name !== 'claimed').map(({ name, oldestMs }) => [name, oldestMs]))
 }

@@ -107,6 +107,8 @@ export interface Step {
 
 /** What a run leaves for its judges. */
 export interface Evidence {
+  /** What the delays of hosts allow: of those not concerned, or of all where all are. */
+  readonly pace: { readonly of: 'all' | 'others'; readonly pagesPerSecond: number }
   readonly steps: readonly Step[]
   readonly samples: readonly Sample[]
   readonly counters: Readonly<Record<'discovered' | 'pending' | 'done' | 'failed' | 'dropped' | 'excluded', number>>

@@ -7,13 +7,20 @@ const recoveredShare = 0.9
 /** A host's limit settles within a fifth below what the host allows. */
 const settledBelow = 0.2
 const refusedShareMax = 0.02
+/** A machine on which the crawl does not come near the pace of its hosts says nothing of what a fault costs. */
+const steadyShareMin = 0.85
 
 export function judge(claims: Claims, evidence: Evidence): readonly Verdict[] {
   return [
-    countersVerdict(evidence), serverVerdict(evidence), outcomesVerdict(claims, evidence), boundsVerdict(evidence), memoryVerdict(claims, evidence),
+    steadyVerdict(evidence), countersVerdict(evidence), serverVerdict(evidence), outcomesVerdict(claims, evidence), boundsVerdict(evidence), memoryVerdict(claims, evidence),
     ...othersVerdicts(claims, evidence), ...recoveryVerdicts(claims, evidence), ...blockedVerdicts(claims, evidence),
     ...retryVerdicts(claims, evidence), ...ceilingVerdicts(claims, evidence), ...limitVerdicts(claims, evidence), ...claims.more?.(evidence) ?? [],
   ]
+}
+
+function steadyVerdict({ pace, samples, steps }: Evidence): Verdict {
+  const before = rate(samples, pace.of, beforeOf(steps))
+  return { name: 'steady', isKept: before >= steadyShareMin * pace.pagesPerSecond, text: `${before.toFixed(0)} pages/s before the fault, the delays allow ${pace.pagesPerSecond.toFixed(0)}` }
 }
 
 function countersVerdict({ counters, records, recordUrls }: Evidence): Verdict {

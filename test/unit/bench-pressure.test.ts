@@ -24,6 +24,7 @@ const even: Rates = () => ({ concerned: 20, others: 80 })
 
 function evidenceWith(changes: Partial<Evidence> = {}): Evidence {
   return {
+    pace: { of: 'others', pagesPerSecond: 85 },
     steps: [
       { name: 'before', kind: 'before', fromMs: 0, toMs: 10_000 }, { name: 'bad', kind: 'fault', fromMs: 10_000, toMs: 30_000 }, { name: 'after', kind: 'after', fromMs: 30_000, toMs: 50_000 },
     ],
@@ -47,6 +48,11 @@ const isFault = (atMs: number): boolean => atMs > 10_000 && atMs <= 30_000
 describe('a verdict on a bad afternoon', () => {
   it('keeps every claim of a run that was well', () => {
     expect(broken({})).toEqual([])
+  })
+
+  it('finds that the machine was too busy to tell', () => {
+    expect(broken({ pace: { of: 'others', pagesPerSecond: 95 } })).toEqual(['steady'])
+    expect(broken({ pace: { of: 'all', pagesPerSecond: 115 } })).toEqual([])
   })
 
   it('finds a URL that the counters have lost, and one with two records', () => {
