@@ -24,6 +24,9 @@ export class Sampler {
   readonly #sampling: Promise<void>
   #pagesConcerned = 0
   #pagesOthers = 0
+  /** The last that the server told: a server that is busy holds up no sample. */
+  #tally = noTally
+  #isAsking = false
 
   constructor(watched: Watched) {
     this.#watched = watched
@@ -46,18 +49,25 @@ export class Sampler {
   }
 
   async #sample(): Promise<void> {
-    const { crawler, limit, tally } = this.#watched
+    const { crawler, limit } = this.#watched
     const { signal } = this.#ending
     for (let atMs = 0; !signal.aborted; atMs += everyMs) {
-      const found = await tally() ?? noTally
+      void this.#ask()
       const stats = crawler.stats()
       this.samples.push({
         atMs: this.nowMs, pagesConcerned: this.#pagesConcerned, pagesOthers: this.#pagesOthers, blockedOn: stats.blockedOn, inFlight: stats.inFlight,
-        limit: limit(stats), tally: found, fetches: stats.fetches, retries: stats.retries, ownBytes: memoryNow().ownBytes,
+        limit: limit(stats), tally: this.#tally, fetches: stats.fetches, retries: stats.retries, ownBytes: memoryNow().ownBytes,
         bounds: Object.fromEntries(stats.bounds.map(({ name, used, max }) => [name, { used, max }])), ages: agesOf(stats),
       })
       await sleep(Math.max(0, atMs + everyMs - this.nowMs), undefined, { signal }).catch(() => undefined)
     }
+  }
+
+  async #ask(): Promise<void> {
+    if (this.#isAsking) return
+    this.#isAsking = true
+    this.#tally = await this.#watched.tally() ?? noTally
+    this.#isAsking = false
   }
 }
 

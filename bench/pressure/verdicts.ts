@@ -1,7 +1,7 @@
 /** What the evidence of a run says about each claim. Pure functions. */
 import type { Claims, Evidence, Sample, Step, Verdict } from './scenario.ts'
 
-/** Throughput is back when a window of this length is at 90 %. */
+/** Throughput is back when a window of this length is at 90 %, and so is all that follows. */
 const windowMs = 4_000
 const recoveredShare = 0.9
 /** A host's limit settles within a fifth below what the host allows. */
@@ -107,7 +107,8 @@ export function recoveryS({ samples, steps }: Evidence, group: Group): number | 
   const [{ toMs: endMs }, after] = [faultSpan(steps), steps.find(({ kind }) => kind === 'after')!]
   const wanted = recoveredShare * rate(samples, group, beforeOf(steps))
   for (const { atMs } of within(samples, { fromMs: endMs, toMs: after.toMs - windowMs })) {
-    if (rate(samples, group, { fromMs: atMs, toMs: atMs + windowMs }) >= wanted) return (atMs - endMs) / 1_000
+    const isBack = [atMs + windowMs, after.toMs].every((toMs) => rate(samples, group, { fromMs: atMs, toMs }) >= wanted)
+    if (isBack) return (atMs - endMs) / 1_000
   }
   return undefined
 }

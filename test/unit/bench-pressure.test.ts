@@ -87,6 +87,8 @@ describe('a verdict on a bad afternoon', () => {
     expect(broken({ samples: backAfter(9_000) })).toEqual([])
     expect(broken({ samples: backAfter(12_000) })).toEqual(['recovery'])
     expect(broken({ samples: backAfter(100_000) })).toEqual(['recovery'])
+    const backFor6S = samplesWith((atMs) => ({ concerned: isFault(atMs) || atMs > 36_000 ? 0 : 20, others: 80 }))
+    expect(broken({ samples: backFor6S })).toEqual(['recovery'])
   })
 
   it('finds another cause than the true one in most samples of the second half', () => {
