@@ -38,7 +38,7 @@ const usualWeb = { hosts: 200, pagesPerHost: 200, firstHostPages: 200, sizeScale
 const usualDelayMs = 1_000
 const beforeSUsual = 10
 /** robots.txt of every host, and limits that find their place. */
-const warmS = 6
+const warmSUsual = 6
 const smallDiskMb = 96
 
 export async function runScenario(scenario: Scenario, order: RunOrder): Promise<RunResult> {
@@ -114,7 +114,7 @@ async function crawl(given: Crawl): Promise<Seen> {
   const stage = stageOf(given, consumer)
   await crawler.add(urlsOf(site))
   const running = crawler.start(scenario.needs?.includes('consumer') === true ? { onPage: consumer.take } : {})
-  await sleep(warmS * 1_000 * Math.max(1, order.scale))
+  await sleep((scenario.warmS ?? warmSUsual) * 1_000)
   const [first] = stage.concerned as [string]
   const sampler = new Sampler({
     crawler, concerned: cast.concerned,

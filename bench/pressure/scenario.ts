@@ -72,6 +72,8 @@ export interface Scenario {
   /** Of the concerned hosts. */
   readonly concernedDelayMs?: number
   readonly needs?: readonly ('consumer' | 'smallDisk' | 'gateway')[]
+  /** From the start to the first step, in seconds, at any scale. */
+  readonly warmS?: number
   readonly beforeS?: number
   readonly faults: readonly Fault[]
   readonly afterS: number
