@@ -13,7 +13,7 @@ import { limits } from '../../engine/core/limits.ts'
 import type { HostRule } from '../../engine/core/options.ts'
 import { share } from '../../engine/demo/random.ts'
 import { Site, spawnDemoWeb, type DemoWebOptions, type SpawnedDemoWeb } from '../../engine/demo/index.ts'
-import { Crawler, type CrawlOptionsGiven } from '../../engine/index.ts'
+import { Crawler, type CrawlOptionsGiven, type GatewayFile } from '../../engine/index.ts'
 import { readEvidence } from './evidence.ts'
 import { moodFileVariable } from './extractor.ts'
 import { spawnGateway, type Gateway } from './gateway.ts'
@@ -55,7 +55,7 @@ export async function runScenario(scenario: Scenario, order: RunOrder): Promise<
     const cast = castOf(scenario, site, order.seed)
     const hostLimits = hostLimitsOf(scenario, cast, order.seed)
     const crawler = await Crawler.open({
-      ...usualOptions(dir, web), hostLimits,
+      ...usualOptions(dir, web), hostLimits, ...(gateway && { gateway: gatewayFile(gateway) }),
       ...scenario.options, ...(order.isContrast && scenario.contrast?.options),
     })
     const seen = await crawl({ scenario, order, web, cast, site, crawler, parser, gateway, dir })
@@ -80,6 +80,10 @@ function usualOptions(dir: string, web: SpawnedDemoWeb): CrawlOptionsGiven {
 function siteOf(options: DemoWebOptions & Record<keyof typeof usualWeb, number>, { port, pages }: SpawnedDemoWeb, seed: number): Site {
   const { hosts, firstHostPages, sizeScale } = options
   return new Site({ scheme: 'http', port, hosts, pages, seed, firstHostPages, faultShare: 0, sizeScale, bodies: 'made' })
+}
+
+function gatewayFile({ port }: Gateway): GatewayFile {
+  return { gateways: [{ name: 'api', hosts: ['*'], template: `http://127.0.0.1:${port}/?url={url}`, concurrency: '32:1:64' }] }
 }
 
 /** Names of hosts. */
@@ -118,7 +122,7 @@ async function crawl(given: Crawl): Promise<Seen> {
   const [first] = stage.concerned as [string]
   const sampler = new Sampler({
     crawler, concerned: cast.concerned,
-    limit: () => crawler.host(first)?.limit ?? 0,
+    limit: (stats) => (gateway === undefined ? crawler.host(first)?.limit : stats.gateways?.[0]?.limit) ?? 0,
     tally: async () => (gateway === undefined ? (await web.takeTallies()).get(first) : gateway.takeTally()),
   })
   const steps: Step[] = []
@@ -138,7 +142,7 @@ async function crawl(given: Crawl): Promise<Seen> {
   await crawler.stop()
   await running
   const { workersLost, discovered, pending, done, failed, dropped, excluded } = crawler.stats()
-  const underWayMax = crawler.options.connections + limits.slotsMax + limits.pagesUnackedMax
+  const underWayMax = Math.max(...samples.map(({ bounds }) => bounds['connections']?.max ?? 0)) + limits.slotsMax + limits.pagesUnackedMax
   await crawler.close()
   return { steps, samples, workersLost, underWayMax, counters: { discovered, pending, done, failed, dropped, excluded } }
 }

@@ -142,6 +142,22 @@ export const scenarios: readonly Scenario[] = [
     },
   },
   {
+    name: 'gateway-ceiling', story: 'a gateway answers 429 above 10 requests at once',
+    concerned: 'all', afterS: 15, needs: ['gateway'],
+    faults: [{
+      name: 'above 10', seconds: 60,
+      begin: ({ setGateway }) => setGateway({ concurrentMax: 10 }),
+      end: ({ setGateway }) => setGateway({}),
+    }],
+    claims: { blockedOn: ['gateway'], ceilings: { 'above 10': 10 }, ownMbMax: ownMbUsual },
+  },
+  {
+    name: 'gateway-quota', story: "a gateway's quota is spent for twenty seconds",
+    concerned: 'all', afterS: 15, needs: ['gateway'],
+    faults: [{ name: 'spent', seconds: 20, begin: ({ setGateway }, forMs) => setGateway({ quotaResetsInMs: forMs }) }],
+    claims: { blockedOn: ['gateway'], recovery: { of: 'all', withinS: 10 }, ownMbMax: ownMbUsual },
+  },
+  {
     name: 'million', story: 'one host with a million URLs, and a thousand with ten',
     concerned: 1, concernedDelayMs: 10, delayMs: 3_000, beforeS: 2, afterS: 2,
     web: { hosts: 1_001, pagesPerHost: 10, firstHostPages: 1_000_000 },
@@ -154,6 +170,23 @@ export const scenarios: readonly Scenario[] = [
           { name: 'small hosts', isKept: othersWithoutRecord === 0, text: `${othersWithoutRecord} pages of the small hosts are left` },
           { name: 'large host', isKept: pace >= 80, text: `the large host goes on at ${pace.toFixed(0)} pages/s, its delay allows 100` },
         ]
+      },
+    },
+  },
+  {
+    name: 'memory', story: 'a memory budget of 256 MB, and 2,000 requests under way as pages turn to 2 MB',
+    concerned: 'all', delayMs: 2_000, warmS: 26, afterS: 30, web: { hosts: 400, latencyMs: 10_000 },
+    options: { memoryBytes: '256MB', connections: 2_000, concurrency: '8:1:32', maxBodyBytes: 4 * 1_048_576, timeoutMs: 60_000 },
+    faults: [{
+      name: 'large', seconds: 40,
+      begin: ({ behave, allHosts }) => behave(allHosts, { pageBytes: 2 * 1_048_576 }),
+      end: ({ behave, allHosts }) => behave(allHosts, {}),
+    }],
+    claims: {
+      ownMbMax: 256, recovery: { of: 'all', withinS: 20 },
+      more: ({ samples }) => {
+        const most = Math.max(...samples.map(({ inFlight }) => inFlight))
+        return [{ name: 'in flight', isKept: most >= 1_900, text: `${most} requests at once` }]
       },
     },
   },
