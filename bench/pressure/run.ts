@@ -54,9 +54,9 @@ export async function runScenario(scenario: Scenario, order: RunOrder): Promise<
     process.env[moodFileVariable] = parser.file
     const cast = castOf(scenario, site, order.seed)
     const hostLimits = hostLimitsOf(scenario, cast, order.seed)
+    const without = order.isContrast ? scenario.contrast : undefined
     const crawler = await Crawler.open({
-      ...usualOptions(dir, web), hostLimits, ...(gateway && { gateway: gatewayFile(gateway) }),
-      ...scenario.options, ...(order.isContrast && scenario.contrast?.options),
+      ...usualOptions(dir, web), hostLimits, ...(gateway && { gateway: gatewayFile(gateway, without?.gatewayConcurrency) }), ...scenario.options, ...without?.options,
     })
     const seen = await crawl({ scenario, order, web, cast, site, crawler, parser, gateway, dir })
     await web.flush()
@@ -82,8 +82,8 @@ function siteOf(options: DemoWebOptions & Record<keyof typeof usualWeb, number>,
   return new Site({ scheme: 'http', port, hosts, pages, seed, firstHostPages, faultShare: 0, sizeScale, bodies: 'made' })
 }
 
-function gatewayFile({ port }: Gateway): GatewayFile {
-  return { gateways: [{ name: 'api', hosts: ['*'], template: `http://127.0.0.1:${port}/?url={url}`, concurrency: '32:1:64' }] }
+function gatewayFile({ port }: Gateway, concurrency = '32:1:64'): GatewayFile {
+  return { gateways: [{ name: 'api', hosts: ['*'], template: `http://127.0.0.1:${port}/?url={url}`, concurrency }] }
 }
 
 /** Names of hosts. */

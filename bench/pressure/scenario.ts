@@ -79,7 +79,7 @@ export interface Scenario {
   readonly afterS: number
   readonly claims: Claims
   /** The same run without the control in question. */
-  readonly contrast?: { readonly label: string; readonly options: CrawlOptionsGiven }
+  readonly contrast?: { readonly label: string; readonly options?: CrawlOptionsGiven; readonly gatewayConcurrency?: string }
 }
 
 /** One look at a running crawl. Sums since the run began. */

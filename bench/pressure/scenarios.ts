@@ -89,6 +89,7 @@ export const scenarios: readonly Scenario[] = [
       end: ({ behave, concerned }) => behave(concerned, {}),
     }],
     claims: { othersShareMin: 0.95, recovery: { of: 'concerned', withinS: 60 }, ownMbMax: ownMbUsual },
+    contrast: { label: '--host-patience 0', options: { hostPatienceMs: 0 } },
   },
   {
     name: 'network-away', story: 'the whole network is away for a minute',
@@ -124,6 +125,7 @@ export const scenarios: readonly Scenario[] = [
       end: ({ behave, concerned }) => behave(concerned, {}),
     }],
     claims: { othersShareMin: 0.95, recovery: { of: 'concerned', withinS: 50 }, ownMbMax: ownMbUsual },
+    contrast: { label: '--host-patience 0', options: { hostPatienceMs: 0 } },
   },
   {
     name: 'worker-deaths', story: 'a parse worker dies every second',
@@ -150,6 +152,7 @@ export const scenarios: readonly Scenario[] = [
       end: ({ setGateway }) => setGateway({}),
     }],
     claims: { blockedOn: ['gateway'], ceilings: { 'above 10': 10 }, ownMbMax: ownMbUsual },
+    contrast: { label: 'a gateway limit of 64:64:64', gatewayConcurrency: '64:64:64' },
   },
   {
     name: 'gateway-quota', story: "a gateway's quota is spent for twenty seconds",
@@ -182,6 +185,7 @@ export const scenarios: readonly Scenario[] = [
       begin: ({ behave, allHosts }) => behave(allHosts, { pageBytes: 2 * 1_048_576 }),
       end: ({ behave, allHosts }) => behave(allHosts, {}),
     }],
+    contrast: { label: '--memory none', options: { memoryBytes: Number.POSITIVE_INFINITY } },
     claims: {
       ownMbMax: 256, recovery: { of: 'all', withinS: 20 },
       more: ({ samples }) => {
