@@ -3,8 +3,9 @@
  * in the order in which they were set, each at its own moment, as they would on an unloaded machine.
  */
 import type { Clock } from '../../engine/core/clock.ts'
+import { Heap, type HeapItem } from '../../engine/schedule/heap.ts'
 
-interface Timer {
+interface Timer extends HeapItem {
   readonly atMs: number
   readonly order: number
   readonly callback: () => void
@@ -14,7 +15,7 @@ export class TestClock implements Clock {
   #nowMs: number
   #wallOffsetMs: number
   #order = 0
-  readonly #timers = new Set<Timer>()
+  readonly #timers = new Heap<Timer>((a, b) => a.atMs < b.atMs || (a.atMs === b.atMs && a.order < b.order))
 
   constructor(options: { nowMs?: number; wallMs?: number } = {}) {
     this.#nowMs = options.nowMs ?? 1_000
@@ -30,9 +31,9 @@ export class TestClock implements Clock {
   }
 
   after(delayMs: number, callback: () => void): () => void {
-    const timer = { atMs: this.#nowMs + Math.max(0, delayMs), order: this.#order++, callback }
-    this.#timers.add(timer)
-    return () => void this.#timers.delete(timer)
+    const timer = { atMs: this.#nowMs + Math.max(0, delayMs), order: this.#order++, callback, heapIndex: -1 }
+    this.#timers.set(timer)
+    return () => this.#timers.delete(timer)
   }
 
   nextTurn(callback: () => void): () => void {
@@ -46,7 +47,7 @@ export class TestClock implements Clock {
 
   /** The moment of the next timer; undefined when none is set. */
   get nextTimerAtMs(): number | undefined {
-    return this.#next()?.atMs
+    return this.#timers.peek()?.atMs
   }
 
   /** Fires every timer up to then, those set meanwhile included, and stands at `nowMs() + ms`. */
@@ -70,16 +71,8 @@ export class TestClock implements Clock {
     this.#wallOffsetMs += ms
   }
 
-  #next(): Timer | undefined {
-    let next: Timer | undefined
-    for (const timer of this.#timers) {
-      if (next === undefined || timer.atMs < next.atMs || (timer.atMs === next.atMs && timer.order < next.order)) next = timer
-    }
-    return next
-  }
-
   #fireNext(untilMs: number): boolean {
-    const timer = this.#next()
+    const timer = this.#timers.peek()
     if (timer === undefined || timer.atMs > untilMs) return false
     this.#timers.delete(timer)
     this.#nowMs = Math.max(this.#nowMs, timer.atMs)
@@ -91,4 +84,13 @@ export class TestClock implements Clock {
 /** Lets every promise that is ready go on, and what follows from it. */
 export function turn(): Promise<void> {
   return new Promise((resolve) => { setImmediate(resolve) })
+}
+
+/** The same, until nothing has called `setImmediate` any more: whatever the last event led to has happened. */
+export async function settle(turnsMax = 10_000): Promise<void> {
+  for (let turns = 0; turns < turnsMax; turns++) {
+    await turn()
+    if (!process.getActiveResourcesInfo().includes('Immediate')) return
+  }
+  throw new Error(`after ${turnsMax} turns of the loop something still calls setImmediate, and no time passes`)
 }
