@@ -28,7 +28,8 @@ export function boundTable({ gate, inFlight, received, slotsUsed, window, commit
     following(bounds.slots, slotsUsed),
     following(bounds.window, window?.size ?? 0),
     bytes('windowBytes', window?.bytes ?? 0, memory.windowBytes, ofMemory),
-    following(bounds.commitUrls, commits.queued),
+    // Results wait in their slots when it is full; what was under way then may still end without one.
+    { ...following(bounds.commitUrls, commits.queued), max: bounds.commitUrls.is.max + connectionsMax },
     bytes('commitQueueBytes', commits.queuedBytes, 2 * memory.commitBytes, ofMemory),
     items('hostsActive', hosts, limits.hostsActiveMax, 'a constant'),
     items('socketsIdle', sockets.socketsIdle, sockets.socketsIdleMax, 'a constant, less with few open files'),
