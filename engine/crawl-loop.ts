@@ -17,6 +17,7 @@ import { invariant, isWall, SluiceError, type WallCode } from './core/errors.ts'
 import { limits } from './core/limits.ts'
 import { stateOfOutcome, type QueuedUrl } from './core/types.ts'
 import type { CrawlParts } from './crawl-parts.ts'
+import { Dispatcher } from './dispatcher.ts'
 import { DuePump } from './due-pump.ts'
 import { comparedWithStored } from './near-duplicates.ts'
 import { FetchStage } from './fetch-stage.ts'
@@ -24,27 +25,21 @@ import { PressureMeter } from './flow/pressure.ts'
 import { ParseStage, type Settled } from './parse-stage.ts'
 import type { Run } from './run.ts'
 import { confirmPage } from './schedule/rulings.ts'
-import { Shedding } from './shedding.ts'
 
 export class CrawlLoop {
   readonly #parts: CrawlParts
   readonly #fetches: FetchStage
   readonly #parses: ParseStage
   readonly #due: DuePump
-  readonly #shedding: Shedding
+  readonly #dispatcher: Dispatcher
   /** What it is blocked on, and how long things take. */
   readonly meter: PressureMeter
   #run: Run<Settled> | undefined
-  #isPaused = false
   #isPumpDue = false
   #cancelTimer: (() => void) | undefined
   #parked = 0
   /** Since when nothing was left but hosts that rest, probes that failed included (monotonic). */
   #restingSinceMs: number | undefined
-  /** When the next probe of the network may begin (monotonic). */
-  #probeAtMs: number | undefined
-  /** When the suspect that is waited for may start (monotonic). */
-  #suspectAtMs = Number.POSITIVE_INFINITY
   /** What ended a run as failed. */
   #failure: unknown
   /** What lies in slots is waited for no longer, and comes again. So these stages make no other run. */
@@ -55,12 +50,12 @@ export class CrawlLoop {
     this.meter = new PressureMeter(parts.clock.nowMs())
     this.#parses = new ParseStage(parts, this.meter)
     this.#due = new DuePump(parts)
-    this.#shedding = new Shedding(parts)
     this.#fetches = new FetchStage({ parts, meter: this.meter, onProgress: this.wake, onBroken: (error) => this.end('failed', true, error) })
+    this.#dispatcher = new Dispatcher({ parts, fetches: this.#fetches, meter: this.meter, isDrained: () => this.#isDrained, wake: this.wake })
   }
 
   get blockedOn(): BlockedOn {
-    return this.#shortage ?? this.meter.blocked.on
+    return this.#dispatcher.shortage ?? this.meter.blocked.on
   }
 
   get inFlight(): number {
@@ -78,7 +73,7 @@ export class CrawlLoop {
   }
 
   get shed(): ShedStats {
-    return this.#shedding.stats
+    return this.#dispatcher.shedding.stats
   }
 
   /** Links that workers dropped because they are known. */
@@ -146,7 +141,7 @@ export class CrawlLoop {
   }
 
   setPaused(isPaused: boolean): void {
-    this.#isPaused = isPaused
+    this.#dispatcher.isPaused = isPaused
     this.wake()
   }
 
@@ -204,7 +199,7 @@ export class CrawlLoop {
     for (const { name, priority } of result.hostsGrown) scheduler.grow(name, priority)
     // Only for those who ask for it: a page that falls due again gives no dead host a new chance.
     for (const [i, { host, again }] of batch.added.entries()) if (again === true && result.addedNew[i] === true) scheduler.revive(host)
-    this.#shedding.stored(result)
+    this.#dispatcher.shedding.stored(result)
     this.#parses.stored(batch.warcLengths)
     this.#due.changed()
     this.wake()
@@ -225,11 +220,11 @@ export class CrawlLoop {
     if (run === undefined) return
     this.#collect(run)
     // A run that is over waits for no room on the disk: only the run that goes on does.
-    if (run.stop === 'withdrawing' || (run.reason !== undefined && this.#isStuck)) this.#withdraw()
+    if (run.stop === 'withdrawing' || (run.reason !== undefined && this.#dispatcher.isStuck)) this.#withdraw()
     else this.#parses.fill(this.#fetches.received)
-    if (run.reason === undefined) this.#dispatch(run)
+    if (run.reason === undefined) this.#dispatcher.dispatch(run)
     // Last, since a suspect begins only while no commit is under way.
-    if (run.reason === undefined && !this.#isPaused) this.#due.pump()
+    if (run.reason === undefined && !this.#dispatcher.isPaused) this.#due.pump()
     this.#decideEnd(run)
     if (run.reason === undefined) this.#setTimer()
     else this.#finishIfDrained(run)
@@ -269,82 +264,9 @@ export class CrawlLoop {
     }
   }
 
-  #dispatch(run: Run<Settled>): void {
-    const { clock, network, scheduler, events } = this.#parts
-    if (scheduler.refill()) this.wake()
-    let blockedOn = this.#bound(run)
-    if (network.isDown && blockedOn !== 'paused') blockedOn = this.#probeNetwork(run, blockedOn)
-    if (blockedOn === 'nothing' && !this.#parts.suspects.isEmpty) blockedOn = this.#dispatchSuspect(run)
-    while (blockedOn === 'nothing') {
-      const candidate = this.#shedding.next()
-      if (candidate === undefined) {
-        blockedOn = this.#starvedOf(run)
-        break
-      }
-      this.#fetches.begin(run, candidate)
-      blockedOn = this.#bound(run)
-    }
-    this.#shedding.note(blockedOn)
-    if (this.meter.blocked.found(blockedOn, clock.nowMs())) events.pressure(blockedOn)
-  }
-
-  /** While the network is down one request at a time goes out, to see whether it is back. */
-  #probeNetwork(run: Run<Settled>, blockedOn: BlockedOn): BlockedOn {
-    const { gate, network, scheduler } = this.#parts
-    while (blockedOn === 'nothing' && network.wantsProbe) {
-      const candidate = scheduler.candidate()
-      if (candidate !== undefined) this.#fetches.begin(run, candidate)
-      blockedOn = candidate === undefined ? this.#starvedOf(run) : this.#bound(run)
-    }
-    const openAtMs = blockedOn === 'politeness' || blockedOn === 'gateway' ? scheduler.nextAtMs() : gate.opensAtMs(blockedOn)
-    this.#probeAtMs = network.wantsProbe ? openAtMs : network.probeAtMs
-    return 'network_down'
-  }
-
-  /** Pages that may have ended the process are read alone: one begins when nothing else is under way and all is stored. */
-  #dispatchSuspect(run: Run<Settled>): BlockedOn {
-    const { clock, commits, options, scheduler, suspects } = this.#parts
-    while (this.#isDrained && commits.isIdle) {
-      const step = suspects.next(scheduler, { nowMs: clock.nowMs(), delayMs: options.delayMs })
-      if (step.kind === 'none') return 'nothing'
-      if (step.kind === 'wait') {
-        this.#suspectAtMs = step.atMs
-        return 'suspects'
-      }
-      if (step.kind === 'read') this.#fetches.begin(run, step.candidate)
-      else this.#fetches.setAside(step.candidate)
-    }
-    this.#suspectAtMs = Number.POSITIVE_INFINITY
-    return 'suspects'
-  }
-
-  /** What forbids another fetch. */
-  #bound(run: Run<Settled>): BlockedOn {
-    if (this.#isPaused) return 'paused'
-    return this.#parts.gate.blockedOn({ run, shortOf: this.#shortage, inFlight: this.inFlight, received: this.receivedCount })
-  }
-
-  /** There is no room for what a fetch would have written. */
-  get #shortage(): 'disk' | 'store_full' | undefined {
-    return this.#isStuck ? 'disk' : this.#parts.disk.shortOf
-  }
-
-  /** Something could not be written for want of room, and waits for some. */
-  get #isStuck(): boolean {
-    const { commits, pool } = this.#parts
-    return commits.isStuck || pool.isStuck
-  }
-
-  /** Why there is no URL to start, although there would be room. */
-  #starvedOf(run: Run<Settled>): BlockedOn {
-    if (!this.#parts.scheduler.isEmpty) return this.#parts.gateways?.areWaitedFor === true ? 'gateway' : 'politeness'
-    // Links enter the frontier when their page is acknowledged: the consumer may hold all that is left to find.
-    return this.#isDrained && (run.window?.size ?? 0) > 0 ? 'consumer' : 'idle'
-  }
-
   #decideEnd(run: Run<Settled>): void {
     const { clock, commits, network, options, scheduler, store } = this.#parts
-    if (run.reason !== undefined || this.#isPaused || !this.#isDrained || !commits.isIdle) return
+    if (run.reason !== undefined || this.#dispatcher.isPaused || !this.#isDrained || !commits.isIdle) return
     if ((run.window?.size ?? 0) > 0) return
     const dueInMs = this.#due.waitMs
     const isDueSoon = dueInMs !== undefined && dueInMs <= options.tailMs
@@ -383,14 +305,11 @@ export class CrawlLoop {
   }
 
   #setTimer(): void {
-    const { clock, gate, scheduler } = this.#parts
+    const { clock } = this.#parts
     this.#cancelTimer?.()
     this.#cancelTimer = undefined
-    if (this.#isPaused) return
-    const { on } = this.meter.blocked
-    const ownAtMs = on === 'network_down' ? this.#probeAtMs : on === 'suspects' ? this.#suspectAtMs : gate.opensAtMs(on)
-    const startAtMs = on === 'politeness' || on === 'gateway' ? scheduler.nextAtMs() : ownAtMs
-    const waitMs = Math.min(startAtMs === undefined ? Number.POSITIVE_INFINITY : startAtMs - clock.nowMs(), this.#due.lookInMs)
+    if (this.#dispatcher.isPaused) return
+    const waitMs = Math.min((this.#dispatcher.againAtMs ?? Number.POSITIVE_INFINITY) - clock.nowMs(), this.#due.lookInMs)
     if (waitMs < Number.POSITIVE_INFINITY) this.#cancelTimer = clock.after(waitMs, this.wake)
   }
 }
