@@ -19,10 +19,16 @@ import { httpDateMs } from '../page-meta.ts'
 import { Limiter } from '../schedule/limiter.ts'
 import { SharedCap } from '../schedule/shared-cap.ts'
 
-/** When a request went out, and when its end came. */
-export interface Span {
+/** A request as it began. */
+export interface Begun {
   /** Monotonic. */
   readonly startedAtMs: number
+  /** Requests under way through the gateway, itself among them. */
+  readonly inFlight: number
+}
+
+/** When its end came. */
+export interface Span extends Begun {
   readonly nowMs: number
 }
 
@@ -60,7 +66,7 @@ export class Gateway {
   }
 
   /** It did what it is there for, whatever the site answered. */
-  worked(): void {
+  worked(_span: Span): void {
     this.limiter.success()
     this.reached()
   }
@@ -72,11 +78,11 @@ export class Gateway {
   }
 
   /** It answered 429; `retryAfterMs` is 0 when it named no time. */
-  throttled({ startedAtMs, nowMs }: Span, retryAfterMs: number, random: Random): void {
+  throttled(span: Span, retryAfterMs: number, random: Random): void {
     this.#throttled += 1
-    this.limiter.throttle(startedAtMs, nowMs)
-    if (retryAfterMs > 0) this.#pauseUntil(nowMs + retryAfterMs)
-    else if (this.limiter.limit <= this.config.concurrency.floor) this.#rest({ startedAtMs, nowMs }, random)
+    this.limiter.throttle(span.startedAtMs, span.nowMs)
+    if (retryAfterMs > 0) this.#pauseUntil(span.nowMs + retryAfterMs)
+    else if (this.limiter.limit <= this.config.concurrency.floor) this.#rest(span, random)
   }
 
   /** Its quota is spent; `resetMs`: filled again in so long, if it said so. */

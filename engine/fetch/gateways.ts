@@ -22,7 +22,7 @@ import type { AddressGuard } from './address-guard.ts'
 import { tlsFacts, type ConnectResult } from './connector.ts'
 import type { Deadline } from './deadline.ts'
 import type { FetchResult } from './fetcher.ts'
-import { Gateway, resetMsOf } from './gateway.ts'
+import { Gateway, resetMsOf, type Begun } from './gateway.ts'
 import { openTunnel, secure, type ProxyAnswer } from './gateway-tunnel.ts'
 import { isLocalName } from './name-lookup.ts'
 import { nameOf } from './resolver.ts'
@@ -94,10 +94,10 @@ export class Gateways {
 
   /** Makes one fetch through a gateway, and judges it by its end. */
   async through(gateway: Gateway, fetch: () => Promise<FetchResult>): Promise<FetchResult> {
-    const startedAtMs = this.#is.clock.nowMs()
     gateway.limiter.inFlight += 1
+    const begun = this.#begun(gateway)
     try {
-      return this.#judged(gateway, await fetch(), startedAtMs)
+      return this.#judged(gateway, await fetch(), begun)
     } finally {
       gateway.limiter.inFlight -= 1
       this.#changed(gateway)
@@ -106,27 +106,26 @@ export class Gateways {
 
   /** A connection on which the request can be sent: a tunnel to the site, or a connection to the API. */
   async connect(gateway: Gateway, url: URL, reach: Reach, deadline: Deadline): Promise<ConnectResult> {
-    const { config } = gateway
-    const startedAtMs = this.#is.clock.nowMs()
+    const [{ config }, begun] = [gateway, this.#begun(gateway)]
     const place = config.kind === 'proxy' ? config : { secure: url.protocol === 'https:', host: url.hostname, port: portOf(url) }
     const reached = await reach(place)
     if (!reached.ok) {
       if (reached.code === 'aborted') return reached
-      return this.#failed(gateway, startedAtMs, reached.detail)
+      return this.#failed(gateway, begun, reached.detail)
     }
     if (config.kind === 'template') return reached
     const authority = `${url.hostname}:${portOf(url)}`
     const answer = await openTunnel(reached.socket, { authority, userAgent: this.#is.userAgent, authorization: config.authorization?.reveal() }, deadline)
     if (answer.kind !== 'answer' || answer.status >= 300) {
       reached.socket.destroy()
-      return this.#noTunnel(gateway, url.hostname, answer, startedAtMs)
+      return this.#noTunnel(gateway, url.hostname, answer, begun)
     }
     gateway.reached()
-    const connectMs = this.#is.clock.nowMs() - startedAtMs
+    const connectMs = this.#is.clock.nowMs() - begun.startedAtMs
     if (url.protocol === 'http:') return { ok: true, socket: reached.socket, facts: { connectMs } }
     const secured = await secure(reached.socket, nameOf(url.hostname), this.#is.trust, deadline)
     if (!secured.ok) return secured
-    return { ok: true, socket: secured.socket, facts: { connectMs, ...tlsFacts(secured.socket, () => this.#is.clock.nowMs() - startedAtMs - connectMs) } }
+    return { ok: true, socket: secured.socket, facts: { connectMs, ...tlsFacts(secured.socket, () => this.#is.clock.nowMs() - begun.startedAtMs - connectMs) } }
   }
 
   /** The operator has filled a quota, or mended what was wrong. */
@@ -149,28 +148,32 @@ export class Gateways {
     this.#timers.clear()
   }
 
+  #begun({ limiter }: Gateway): Begun {
+    return { startedAtMs: this.#is.clock.nowMs(), inFlight: limiter.inFlight }
+  }
+
   /** What the answer to a CONNECT says that gave no tunnel. */
-  #noTunnel(gateway: Gateway, host: string, answer: ProxyAnswer, startedAtMs: number): Refusal {
+  #noTunnel(gateway: Gateway, host: string, answer: ProxyAnswer, begun: Begun): Refusal {
     if (answer.kind === 'aborted') return { ok: false, code: 'aborted', detail: answer.detail }
-    if (answer.kind === 'broken') return this.#failed(gateway, startedAtMs, answer.detail)
+    if (answer.kind === 'broken') return this.#failed(gateway, begun, answer.detail)
     if (answer.kind === 'answer') {
-      const said = this.#saysOfItself(gateway, answer, startedAtMs)
+      const said = this.#saysOfItself(gateway, answer, begun)
       if (said !== undefined) return said
       if (answer.status === 407) gateway.refusedCredentials()
       if (answer.status < 500) return { ok: false, code: 'gateway_refused', detail: `the proxy answers ${answer.status}` }
     }
     const detail = answer.kind === 'answer' ? `the proxy answers ${answer.status}` : answer.detail
-    if (gateway.blames(host)) return this.#failed(gateway, startedAtMs, detail)
+    if (gateway.blames(host)) return this.#failed(gateway, begun, detail)
     return { ok: false, code: answer.kind === 'silence' ? 'connect_timeout' : 'connect_failed', detail }
   }
 
-  #failed(gateway: Gateway, startedAtMs: number, detail: string): Refusal {
-    gateway.failed({ startedAtMs, nowMs: this.#is.clock.nowMs() }, this.#is.random)
+  #failed(gateway: Gateway, begun: Begun, detail: string): Refusal {
+    gateway.failed({ ...begun, nowMs: this.#is.clock.nowMs() }, this.#is.random)
     return { ok: false, code: 'gateway_failed', detail }
   }
 
   /** 429, or that its quota is spent. */
-  #saysOfItself(gateway: Gateway, { status, headers }: { readonly status: number, readonly headers: readonly string[] }, startedAtMs: number): Refusal | undefined {
+  #saysOfItself(gateway: Gateway, { status, headers }: { readonly status: number, readonly headers: readonly string[] }, begun: Begun): Refusal | undefined {
     const { clock, random } = this.#is
     const { name, quotaStatus, resetHeader } = gateway.config
     const retryAfter = headerOf(headers, 'retry-after')
@@ -180,20 +183,20 @@ export class Gateways {
       return { ok: false, code: 'gateway_quota', detail: `gateway ${name} answers ${status}` }
     }
     if (status !== 429) return undefined
-    gateway.throttled({ startedAtMs, nowMs: clock.nowMs() }, retryAfterMs(retryAfter, clock.wallMs()), random)
+    gateway.throttled({ ...begun, nowMs: clock.nowMs() }, retryAfterMs(retryAfter, clock.wallMs()), random)
     return { ok: false, code: 'gateway_throttled', detail: `gateway ${name} answers 429` }
   }
 
   /** The result as the site's, or as the gateway's failure; without the address and the TLS that are the gateway's own. */
-  #judged(gateway: Gateway, result: FetchResult, startedAtMs: number): FetchResult {
+  #judged(gateway: Gateway, result: FetchResult, begun: Begun): FetchResult {
     const { name, kind, retries } = gateway.config
     const { ip: _ip, tls, ...rest } = result
     const own = { ...rest, gateway: name, ...(retries && { isFinal: true as const }), ...(tls !== undefined && kind === 'proxy' && { tls }) } as FetchResult
     const { status, headers = [] } = own
     // Whatever became of its body.
-    const said = kind === 'template' && status !== undefined ? this.#saysOfItself(gateway, { status, headers }, startedAtMs) : undefined
+    const said = kind === 'template' && status !== undefined ? this.#saysOfItself(gateway, { status, headers }, begun) : undefined
     if (said === undefined) {
-      if (own.ok) gateway.worked()
+      if (own.ok) gateway.worked({ ...begun, nowMs: this.#is.clock.nowMs() })
       return own
     }
     if (own.ok) own.release()

@@ -2,9 +2,10 @@ import { describe, expect, test } from 'vitest'
 import { parseGateways, type GatewayGiven } from '../../engine/core/gateway-config.ts'
 import { gatewayLines } from '../../engine/cli/status-tables.ts'
 import { limits } from '../../engine/core/limits.ts'
-import { Gateway, resetMsOf } from '../../engine/fetch/gateway.ts'
+import { Gateway, resetMsOf, type Span } from '../../engine/fetch/gateway.ts'
 
 const half = (): number => 0.5
+const spanOf = (startedAtMs: number, nowMs: number): Span => ({ startedAtMs, nowMs, inFlight: 8 })
 const gatewayOf = (changes: Partial<GatewayGiven> = {}): Gateway =>
   new Gateway(parseGateways({ gateways: [{ name: 'a', proxy: 'http://a.test', hosts: ['*'], ...changes } as GatewayGiven] }).list[0]!)
 
@@ -12,7 +13,7 @@ describe('a gateway', () => {
   test('that answers 429 to many at once is slowed down once, and does not rest while it can go slower', () => {
     const gateway = gatewayOf({ concurrency: '8:1:8' })
     const before = gateway.limiter.limit
-    for (let at = 0; at < 8; at += 1) gateway.throttled({ startedAtMs: 1_000, nowMs: 1_100 + at }, 0, half)
+    for (let at = 0; at < 8; at += 1) gateway.throttled(spanOf(1_000, 1_100 + at), 0, half)
     expect(gateway.limiter.limit).toBeLessThan(before)
     expect(gateway.limiter.limit).toBeGreaterThanOrEqual(before / 2 - 1)
     expect(gateway.pausedUntilMs).toBe(0)
@@ -24,23 +25,23 @@ describe('a gateway', () => {
     const rests: number[] = []
     let nowMs = 1_000
     for (let at = 0; at < 5; at += 1) {
-      gateway.throttled({ startedAtMs: nowMs, nowMs: nowMs + 1 }, 0, half)
+      gateway.throttled(spanOf(nowMs, nowMs + 1), 0, half)
       rests.push(gateway.pausedUntilMs - nowMs)
       nowMs = gateway.pausedUntilMs + 1
     }
     expect(rests).toEqual([...rests].sort((a, b) => a - b))
     expect(rests[4]).toBeGreaterThan(4 * rests[0]!)
-    gateway.worked()
-    gateway.throttled({ startedAtMs: nowMs, nowMs: nowMs + 1 }, 0, half)
+    gateway.worked(spanOf(nowMs, nowMs + 1))
+    gateway.throttled(spanOf(nowMs, nowMs + 1), 0, half)
     expect(gateway.pausedUntilMs - nowMs).toBe(rests[0])
   })
 
   test('is taken at its word when it says how long to wait', () => {
     const gateway = gatewayOf()
-    gateway.throttled({ startedAtMs: 1_000, nowMs: 1_001 }, 30_000, half)
+    gateway.throttled(spanOf(1_000, 1_001), 30_000, half)
     expect(gateway.pausedUntilMs).toBe(31_001)
     // A shorter word that comes later does not cut the longer one.
-    gateway.throttled({ startedAtMs: 1_000, nowMs: 1_002 }, 1_000, half)
+    gateway.throttled(spanOf(1_000, 1_002), 1_000, half)
     expect(gateway.pausedUntilMs).toBe(31_001)
   })
 
