@@ -214,8 +214,8 @@ export const limits = {
 
   // Health (schedule/health.ts)
   /** Below it a host rests; from the second on it is well again. */
-  healthMin: 0.3,
-  healthWellMin: 0.5,
+  healthMin: 0.2,
+  healthWellMin: 0.4,
   /** A share of bad answers halves in this time without any. */
   healthHalfLifeMs: 10 * 60_000,
   healthRestMsMin: 30_000,

@@ -1,8 +1,8 @@
 /**
  * How well a host is, from 0 to 1, and the shares that this is made of. Each answer is one of five bad kinds or well; a share
- * is a mean that forgets, by answers (the newest weighs an eighth) and by time (it halves in ten minutes without any):
+ * is a mean that forgets, by answers (the newest weighs a sixteenth) and by time (it halves in ten minutes without any):
  *
- *     health = 1 - (throttled / 2 + timed out x 0.8 + blocked + challenged + otherwise failed) - (retries + decreases) / 4
+ *     health = 1 - (throttled / 2 + timed out x 0.9 + blocked + challenged + otherwise failed) - (retries + decreases) / 4
  *
  * A throttle is half as bad as a failure, since the limiter sees to it; time-outs hold a place in flight for long; retries and
  * decreases of the limit are the same trouble once more, seen from our side. What is the URL's own fault is well. A host
@@ -32,13 +32,13 @@ export interface HealthShares {
 export type HealthShare = keyof HealthShares
 
 const weights: HealthShares = {
-  throttleShare: 0.5, timeoutShare: 0.8, blockShare: 1, challengeShare: 1, failureShare: 1, retryShare: 0.25, decreaseShare: 0.25,
+  throttleShare: 0.5, timeoutShare: 0.9, blockShare: 1, challengeShare: 1, failureShare: 1, retryShare: 0.25, decreaseShare: 0.25,
 }
 const names = Object.keys(weights) as readonly HealthShare[]
 
-/** What one more answer weighs. */
-const ANSWER_WEIGHT = 1 / 8
-/** Less than this is nothing: about 35 good answers after a single bad one. */
+/** What one more answer weighs: so little that a host of which half of the answers are bad does not sink by chance (its mean of 0.5 varies by 0.09). */
+const ANSWER_WEIGHT = 1 / 16
+/** Less than this is nothing: about 65 good answers after a single bad one. */
 const SHARE_MIN = 0.001
 
 export const noShares: HealthShares = Object.freeze(Object.fromEntries(names.map((name) => [name, 0])) as Record<HealthShare, number>)

@@ -158,7 +158,7 @@ describe('health', () => {
   ])('counts %s as %s and as nothing else', (code, share) => {
     const health = new Health(0)
     health.count({ code, isRetry: false, isDecrease: false, isFailing: false, startedAtMs: 0 }, 0)
-    expect(health.shares).toEqual({ ...noShares, [share]: 1 / 8 })
+    expect(health.shares).toEqual({ ...noShares, [share]: 1 / 16 })
   })
 
   test('forgets half of what was bad in ten minutes without any, and all of it after some good answers', () => {
@@ -166,8 +166,8 @@ describe('health', () => {
     const count = (code: FailureCode | undefined, nowMs: number): void => void health.count({ code, isRetry: false, isDecrease: false, isFailing: false, startedAtMs: nowMs }, nowMs)
     count('blocked', 0)
     count(undefined, limits.healthHalfLifeMs)
-    expect(health.shares.blockShare).toBeCloseTo(1 / 8 / 2 * 7 / 8)
-    for (let i = 0; i < 40; i++) count(undefined, limits.healthHalfLifeMs)
+    expect(health.shares.blockShare).toBeCloseTo(1 / 16 / 2 * 15 / 16)
+    for (let i = 0; i < 80; i++) count(undefined, limits.healthHalfLifeMs)
     expect(health.isForgotten).toBe(true)
   })
 })
@@ -193,7 +193,7 @@ describe('a host that answers badly', () => {
     expect(rests.slice(0, 4)).toEqual(rests.slice(0, 4).sort((a, b) => a - b))
     expect(rests.length).toBeGreaterThanOrEqual(limits.healthRestsMax)
     // Whatever its health, what was under way when it fell is no reason for another rest.
-    expect(asked).toBeLessThanOrEqual(16 + 2 * limits.healthRestsMax)
+    expect(asked).toBeLessThanOrEqual(40 + 2 * limits.healthRestsMax)
     expect(world.host.ended).toEqual({ outcome: 'failed', code: 'http_500' })
   })
 

@@ -71,7 +71,7 @@ describe('a restart', () => {
     const before = crawl.scheduler.host('a')!
     crawl.restart()
     const after = crawl.scheduler.host('a')!
-    expect(after).toMatchObject({ crawlDelayMs: 2_000, failures: 1, failureCode: 'http_429', health: 0.91 })
+    expect(after).toMatchObject({ crawlDelayMs: 2_000, failures: 1, failureCode: 'http_429', health: 0.95 })
     expect(after.limiter.limit).toBe(before.limiter.limit)
     expect(after.limiter.limit).toBe(2)
     expect(after.retryAfterUntilMs - crawl.clock.nowMs()).toBe(30_000)
@@ -215,8 +215,8 @@ test('health falls with failures, less with throttles, not at all with what is t
     return host.health
   }
   const [failing, slow, well] = [healthAfter('http_500'), healthAfter('http_504'), healthAfter('bad_http')]
-  expect(failing).toBeCloseTo((7 / 8) ** 16)
-  expect(slow, 'one of the sixteen lowered the limit').toBeCloseTo(0.5 + 0.5 * (7 / 8) ** 16 - 0.25 / 8 * (7 / 8) ** 15)
+  expect(failing).toBeCloseTo((15 / 16) ** 16)
+  expect(slow, 'one of the sixteen lowered the limit').toBeCloseTo(0.5 + 0.5 * (15 / 16) ** 16 - 0.25 / 16 * (15 / 16) ** 15)
   expect(well).toBe(1)
 })
 
