@@ -217,7 +217,7 @@ export class FetchStage {
   }
 
   /** Whose failure it is: told at once, unless the network here may be away. Without a failure, the host has answered. */
-  #blame(run: AnyRun, { host, startedAtMs }: Pick<Lease, 'host' | 'startedAtMs'>, failed: { readonly code: FailureCode; readonly isLocal?: true } | undefined): Promise<Blame> | Blame {
+  #blame(run: AnyRun, { host, startedAtMs }: Pick<Lease, 'host' | 'startedAtMs'>, failed: { readonly code: FailureCode; readonly isLocal?: true; readonly timings: Failed['timings'] } | undefined): Promise<Blame> | Blame {
     const { network } = this.#parts
     if (failed === undefined || failureRule(failed.code).network !== true) {
       if (failed?.code !== 'address_refused' && failed?.code !== 'gateway_failed') network.answered(host)
@@ -225,7 +225,9 @@ export class FetchStage {
     }
     // What is aborted comes again, whoever was to blame.
     if (run.aborter.signal.aborted) return 'network'
-    return new Promise((resolve) => { network.failed({ host, startedAtMs, isLocal: failed.isLocal === true }, resolve) })
+    const { dnsMs = 0, connectMs } = failed.timings
+    const reached = connectMs === undefined ? {} : { reachedAtMs: startedAtMs + dnsMs + connectMs }
+    return new Promise((resolve) => { network.failed({ host, startedAtMs, isLocal: failed.isLocal === true, ...reached }, resolve) })
   }
 
   #tryLater(run: AnyRun, url: QueuedUrl, ruling: Later): void {

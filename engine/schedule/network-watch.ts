@@ -34,6 +34,8 @@ export interface NetworkFailure<P> {
   readonly startedAtMs: number
   /** It can only be the network here. */
   readonly isLocal: boolean
+  /** When a connection was made for it, if one was: the network was there at that moment. */
+  readonly reachedAtMs?: number
 }
 
 interface Held<P> extends NetworkFailure<P> {
@@ -68,6 +70,7 @@ export class NetworkWatch<P extends Peer> {
   #gapMs = 0
   #downAtMs: number | undefined
   #upAtMs = Number.NEGATIVE_INFINITY
+  #isMistaken = false
   #downs = 0
   #downMs = 0
   #probe: P | undefined
@@ -138,19 +141,24 @@ export class NetworkWatch<P extends Peer> {
     host.hasAnswered = true
     if (this.#downAtMs === undefined) this.#gapMs += (nowMs - this.#answeredAtMs - this.#gapMs) * GAP_WEIGHT
     this.#answeredAtMs = nowMs
-    if (this.#downAtMs !== undefined) {
-      this.#downMs += nowMs - this.#downAtMs
-      this.#downAtMs = undefined
-      this.#upAtMs = nowMs
-      this.#is.onChange()
-    }
+    this.#isMistaken = false
+    this.#comeUp()
     this.#settleAll('host')
+  }
+
+  #comeUp(): void {
+    if (this.#downAtMs === undefined) return
+    this.#downMs += this.downForMs
+    this.#downAtMs = undefined
+    this.#upAtMs = this.#is.clock.nowMs()
+    this.#is.onChange()
   }
 
   /** A request failed as it does when a network is away. `settle` is called once, now or later. */
   failed(failure: NetworkFailure<P>, settle: (blame: Blame) => void): void {
     const isFew = this.#is.hostsWorking() < limits.networkHostsMin
-    if (this.isDown || failure.startedAtMs < this.#upAtMs) settle('network')
+    if (this.#hasReached(failure)) settle('host')
+    else if (this.isDown || failure.startedAtMs < this.#upAtMs) settle('network')
     else if (isFew && failure.isLocal) {
       this.#goDown()
       settle('network')
@@ -159,6 +167,17 @@ export class NetworkWatch<P extends Peer> {
       this.#hold({ ...failure, sinceMs: this.#is.clock.nowMs(), settle })
       this.#decide()
     }
+  }
+
+  /** A connection that was made while the network was thought to be away: it was not, and until the next answer such failures are the hosts'. */
+  #hasReached({ reachedAtMs }: NetworkFailure<P>): boolean {
+    if (reachedAtMs === undefined) return false
+    this.#answeredAtMs = Math.max(this.#answeredAtMs, reachedAtMs)
+    if (this.#downAtMs !== undefined && reachedAtMs > this.#downAtMs) {
+      this.#isMistaken = true
+      this.#comeUp()
+    }
+    return this.#isMistaken
   }
 
   #hold(held: Held<P>): void {

@@ -62,7 +62,7 @@ export interface RobotsFailure {
   readonly detail: string
   readonly retryAfterMs: number
   /** What its fetch ended with, when there was no answer. */
-  readonly fetch?: { readonly code: FailureCode, readonly isLocal?: true }
+  readonly fetch?: { readonly code: FailureCode, readonly isLocal?: true, readonly timings: FetchFailure['timings'] }
 }
 
 export interface RobotsGateOptions {
@@ -272,14 +272,14 @@ function unreadable(why: string): Found {
   return { kind: 'failed', code: 'robots_unreachable', detail: `robots.txt cannot be read: ${why}`, retryAfterMs: limits.robotsRetryMsMin }
 }
 
-function failed({ code, detail, isLocal }: FetchFailure, hop: number): Found {
+function failed({ code, detail, isLocal, timings }: FetchFailure, hop: number): Found {
   // What a gateway failed of says nothing of the host either.
   if (code === 'aborted' || failureRule(code).retry === 'gateway') return { kind: 'aborted' }
   // A host is charged with failures of its own making: not with another host's to which it redirects, and not with
   // one that belongs to a single URL (a timeout, a closed connection, bytes that are not HTTP).
   const isOfHost = hop === 0 && (failureRule(code).retry === 'host' || finalForHost.has(code))
   const own: FailureCode = isOfHost ? code : 'robots_unreachable'
-  return { kind: 'failed', code: own, detail: `robots.txt: ${code}: ${detail}`, retryAfterMs: limits.robotsRetryMsMin, fetch: { code, ...(isLocal === true && { isLocal }) } }
+  return { kind: 'failed', code: own, detail: `robots.txt: ${code}: ${detail}`, retryAfterMs: limits.robotsRetryMsMin, fetch: { code, timings, ...(isLocal === true && { isLocal }) } }
 }
 
 /** Failures that no second try can change, and that every URL of the origin shares. */

@@ -197,7 +197,7 @@ describe('the life of a verdict', () => {
     await gate.ask(page)
     web.set(robots, { code: 'timeout' })
     clock.advance(dayMs)
-    expect(await gate.ask(page)).toEqual({ kind: 'known', fetch: { code: 'timeout' } })
+    expect(await gate.ask(page)).toEqual({ kind: 'known', fetch: { code: 'timeout', timings: {} } })
     expect(await rig({ [robots]: { code: 'timeout' } }).gate.ask(page)).toMatchObject({ kind: 'failed', code: 'robots_unreachable', fetch: { code: 'timeout' } })
   })
 })

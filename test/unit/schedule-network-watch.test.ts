@@ -120,6 +120,27 @@ describe('a failure of the network', () => {
   })
 })
 
+test('a connection that a probe makes shows that the network was there, though its page never comes: what fails so is charged until somebody answers', () => {
+  const net = new Net()
+  net.warm(10)
+  const requests = net.begin(20)
+  for (const request of requests) request.fail()
+  net.clock.advance(limits.networkHoldMsMax)
+  expect(net.watch.isDown).toBe(true)
+  net.clock.advance(limits.networkProbeMsMax)
+  const reach = (index: number): Blame | undefined => {
+    const [begun] = net.begin(1, index)
+    let blame: Blame | undefined
+    net.watch.failed({ host: begun!.host, startedAtMs: begun!.startedAtMs, isLocal: false, reachedAtMs: begun!.startedAtMs }, (whose) => { blame = whose })
+    net.watch.ended(begun!.host)
+    return blame
+  }
+  expect([reach(0), net.watch.isDown, net.watch.heldCount, reach(1)]).toEqual(['host', false, 0, 'host'])
+  net.begin(1)[0]!.answer()
+  net.begin(1, 3)
+  expect(reach(2), 'after an answer').toBeUndefined()
+})
+
 describe('the network is down', () => {
   test('when most hosts with something under way fail with no answer between, and then nothing of it is charged', () => {
     const net = new Net()
