@@ -99,15 +99,22 @@ export class Deadline {
     this.#forgetSignal()
   }
 
+  get #untilDeadlineMs(): number {
+    return this.#limitMs + this.#excusedMs - this.elapsedMs
+  }
+
+  get #untilSilenceMs(): number {
+    return this.#heardAtMs + this.#silenceMsMax - this.#clock.nowMs()
+  }
+
+  /** Never stops at once: whoever calls may be reading what came in time. */
   #arm(): void {
     this.#disarm()
-    const untilDeadlineMs = this.#limitMs + this.#excusedMs - this.elapsedMs
-    const untilSilenceMs = this.#heardAtMs + this.#silenceMsMax - this.#clock.nowMs()
-    if (untilDeadlineMs <= 0) return this.stop({ code: 'timeout', detail: `no complete answer within ${this.#limitMs} ms` })
-    if (untilSilenceMs <= 0) return this.stop({ code: 'timeout', detail: `no byte of the body for ${this.#silenceMsMax} ms` })
-    this.#cancelTimer = afterPatiently(this.#clock, Math.min(untilDeadlineMs, untilSilenceMs), (lateMs) => {
+    this.#cancelTimer = afterPatiently(this.#clock, Math.max(0, Math.min(this.#untilDeadlineMs, this.#untilSilenceMs)), (lateMs) => {
       this.#excusedMs += lateMs
-      this.#arm()
+      if (this.#untilDeadlineMs <= 0) this.stop({ code: 'timeout', detail: `no complete answer within ${this.#limitMs} ms` })
+      else if (this.#untilSilenceMs <= 0) this.stop({ code: 'timeout', detail: `no byte of the body for ${this.#silenceMsMax} ms` })
+      else this.#arm()
     })
   }
 

@@ -7,9 +7,10 @@
  *     the limit       doubles      grows 1/4       stays                 shrinks 1/8, when it lasts
  *
  * A burst of new connections keeps the loop busy for a moment and says nothing of those that wait already, and on a
- * crowded machine the loop looks busy while it is not given a processor. So only a second of it counts. (With a shrink for
- * each busy window, 7,000 slow fetches took 94 s to be under way on a machine with ten times the work it could do, and
- * 2.8 s of CPU.)
+ * crowded machine the loop looks busy while it is not given a processor. So only a second of it counts. Measured against
+ * no governor (128 requests throughout), crawls of a web without latency on a crowded machine, three pairs: 1.16 to 1.43
+ * times the pages a second, so it costs no throughput. Under Node's CPU profiler an idle loop was measured as 0.9 busy:
+ * a profiled crawl grows slowly.
  *
  * Invariants: min(floor, ceiling) <= limit <= ceiling; the limit grows only in a window in which it was reached.
  */
