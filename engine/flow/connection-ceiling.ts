@@ -8,7 +8,7 @@
  */
 import { limits } from '../core/limits.ts'
 
-/** Files of the store, the sinks, the control channel, look-ups, and the runtime. Measured: 27 beside the workers and sockets of a crawl with WARC. */
+/** Files of the store, the sinks, the control channel, look-ups, and the runtime. Measured: 30 beside the workers and sockets of a crawl with WARC. */
 const FILES_RESERVED = 96
 /** Of a parse worker: its event loop's, its ports', its WARC file. Measured: 7. */
 const FILES_PER_WORKER = 12
