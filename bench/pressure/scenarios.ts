@@ -178,7 +178,7 @@ export const scenarios: readonly Scenario[] = [
   },
   {
     name: 'memory', story: 'a memory budget of 256 MB, and 2,000 requests under way as pages turn to 2 MB',
-    concerned: 'all', delayMs: 2_000, warmS: 26, afterS: 30, web: { hosts: 400, latencyMs: 10_000 },
+    concerned: 'all', delayMs: 2_000, warmS: 26, beforeS: 20, afterS: 40, web: { hosts: 400, latencyMs: 10_000 },
     options: { memoryBytes: '256MB', connections: 2_000, concurrency: '8:1:32', maxBodyBytes: 4 * 1_048_576, timeoutMs: 60_000 },
     faults: [{
       name: 'large', seconds: 40,
