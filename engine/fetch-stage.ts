@@ -134,7 +134,8 @@ export class FetchStage {
   }
 
   async #fetch(run: AnyRun, lease: Lease): Promise<void> {
-    const { fetcher, network, options, scheduler } = this.#parts
+    const { fetcher, gate, network, options, scheduler } = this.#parts
+    const onBody = (bytes: number): void => scheduler.noteBody(lease.host, bytes, gate.memory.bodyBytes)
     const onSend = (): void => {
       scheduler.sent(lease.host, lease)
       this.#onProgress()
@@ -144,7 +145,7 @@ export class FetchStage {
     try {
       const headers = conditionsOf(lease.url, options.format)
       const result = await fetcher.fetch({
-        url: lease.url.url, bodyBytesMax: options.maxBodyBytes, deadlineMs: options.timeoutMs, acceptBody, onSend, isPaced: lease.isPaced, signal: run.aborter.signal,
+        url: lease.url.url, bodyBytesMax: options.maxBodyBytes, deadlineMs: options.timeoutMs, acceptBody, onSend, onBody, isPaced: lease.isPaced, signal: run.aborter.signal,
         ...(headers && { headers }),
       })
       this.#meter.fetched(result.timings)

@@ -26,6 +26,8 @@ export interface ExchangeRequest {
   readonly acceptBody: (status: number, contentType: string | undefined) => 'read' | 'refuse'
   /** Called when the request is written: undici makes its parser before the first one, which may take a while. */
   readonly onSend: () => void
+  /** Called when it is known how many bytes the body may take, and before they are reserved. */
+  readonly onBody?: (bytes: number) => void
   /** So many bytes came: the head's, or a part of the body. */
   readonly onBytes: (count: number) => void
 }
@@ -116,6 +118,7 @@ class ExchangeHandler implements ResponseHandler {
       return this.fail('unsupported_type', `content type ${head.contentType ?? 'none'}`)
     }
     const bytes = Math.min(head.contentLength ?? request.bodyBytesMax, request.bodyBytesMax)
+    request.onBody?.(bytes)
     const release = means.budget.tryReserve(bytes)
     if (release === undefined) return this.#waitForBytes(controller, bytes)
     this.#release = release

@@ -41,6 +41,8 @@ export interface FetchRequest {
   readonly isPaced?: boolean
   /** Called when the request goes out on its connection; once more when it is sent again on another. */
   readonly onSend?: () => void
+  /** Called when the head says how many bytes the body will take from the budget. */
+  readonly onBody?: (bytes: number) => void
   /** Ends the fetch with `aborted`. May be shared by many. */
   readonly signal?: AbortSignal
   /** Sent besides the usual ones. */
@@ -196,6 +198,7 @@ export class Fetcher {
           flight.fetchedAtMs = this.#clock.wallMs()
           request.onSend?.()
         },
+        onBody: (bytes) => request.onBody?.(bytes),
         path: `${url.pathname}${url.search}`,
         onBytes: (count) => { flight.bytes += count },
         headers: via === undefined ? headers : headersThrough(via, headers),

@@ -104,6 +104,9 @@ export interface Host extends HeapItem {
   wallFailures: number
   /** How many may be under way while it goes on after a failure; infinity when that is over. */
   rampMax: number
+  /** Bytes of its latest bodies, and how many of them its share of the bytes in flight holds; see `noteBody`. */
+  bodyBytes: number
+  bodiesMax: number
   /** From 0 to 1 after its last answer, and what it is made of; absent while all is well. See health.ts. */
   health: number
   healthFacts: Health | undefined
@@ -142,7 +145,7 @@ export function newHost({ name, unit, limiter, caps }: Pick<Host, 'name' | 'unit
     name, unit, limiter, caps, waitsAt: undefined, weight: 1, turnsLeft: 1, paceUntilMs: 0, claimed: [], leased: undefined, heapIndex: -1, place: undefined,
     isDrained: false, isFirstDrained: false, dueAtMs: Number.POSITIVE_INFINITY, retryAtMs: 0, retryTokens: undefined, backoffUntilMs: 0, retryAfterUntilMs: 0,
     startedAtMs: 0, turnEndedAtMs: 0, placedAtMs: 0, forgetAtMs: 0, crawlDelayMs: 0, delayMs: undefined,
-    failures: 0, failingSinceMs: 0, failedAtMs: Number.NEGATIVE_INFINITY, failureCode: undefined, wallFailures: 0, rampMax: Number.POSITIVE_INFINITY,
+    failures: 0, failingSinceMs: 0, failedAtMs: Number.NEGATIVE_INFINITY, failureCode: undefined, wallFailures: 0, rampMax: Number.POSITIVE_INFINITY, bodyBytes: 0, bodiesMax: Number.POSITIVE_INFINITY,
     health: 1, healthFacts: undefined, hasAnswered: false, refused: undefined, isGated: false,
     ended: undefined, parked: undefined, givenUpAtMs: undefined, storedLimit: limiter.limit, storedHealth: 1,
   }
@@ -273,5 +276,17 @@ export function canStart(host: Host): boolean {
   if (host.ended !== undefined) return hasWork(host)
   if (host.isGated || host.parked !== undefined || host.limiter.isFull || !hasWork(host)) return false
   const isProbed = host.failures > 0 || host.healthFacts?.isUnwell === true
-  return host.limiter.inFlight < (isProbed ? 1 : host.rampMax)
+  return host.limiter.inFlight < (isProbed ? 1 : Math.min(host.rampMax, host.bodiesMax))
+}
+
+/** Of the bytes in flight a host may take an eighth, or its part when fewer hosts have work. */
+const HOSTS_SHARING_MAX = 8
+
+/**
+ * A body of the host takes so many bytes. A site that turns to large pages would else hold all bytes that bodies in flight may hold, and
+ * every other host would wait for them. What is larger counts at once, what is smaller again by an eighth each time.
+ */
+export function noteBody(host: Host, bytes: number, { budgetBytes, hostsWorking }: { readonly budgetBytes: number; readonly hostsWorking: number }): void {
+  host.bodyBytes = Math.max(bytes, host.bodyBytes + (bytes - host.bodyBytes) / 8)
+  host.bodiesMax = Math.max(1, Math.floor(budgetBytes / Math.min(HOSTS_SHARING_MAX, Math.max(1, hostsWorking)) / host.bodyBytes))
 }

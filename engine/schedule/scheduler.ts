@@ -23,7 +23,7 @@ import type { QueuedUrl } from '../core/types.ts'
 import type { Places } from '../flow/places.ts'
 import { Hands } from './hands.ts'
 import { EndedHosts } from './host-failures.ts'
-import { firstRestEndMs, putInHand, type Candidate, type Host, type Lease } from './host.ts'
+import { firstRestEndMs, noteBody, putInHand, type Candidate, type Host, type Lease } from './host.ts'
 import { HostLoader, type HostLoaderOptions } from './host-loader.ts'
 import { forgive, forgiven, isUnstored, memoryOf, noteStored } from './host-memory.ts'
 import { HostMaker } from './host-maker.ts'
@@ -273,6 +273,12 @@ export class Scheduler {
   /** The host's robots.txt could not be had, or the host itself: it rests, and in the end it is given up. */
   failHost(host: Host, { code, retryAfterMs }: { code: FailureCode; retryAfterMs: number }, startedAtMs: number): void {
     this.#rulings.failHost(host, { code, retryAfterMs, startedAtMs })
+    this.#settle(host)
+  }
+
+  /** A body of the host takes so many of the bytes that bodies in flight may take. */
+  noteBody(host: Host, bytes: number, budgetBytes: number): void {
+    noteBody(host, bytes, { budgetBytes, hostsWorking: this.#bench.working.size })
     this.#settle(host)
   }
 
