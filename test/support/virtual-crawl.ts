@@ -53,6 +53,8 @@ export type Control =
   | 'page_ring'
   /** Bodies take no bytes from the budget's bound. */
   | 'body_bytes'
+  /** A host may take all bytes that bodies in flight may take. */
+  | 'body_share'
   /** Outcomes queue up as they come. */
   | 'commit_queue'
   /** Nobody looks at the disk, and a write that finds no room holds nobody. */
@@ -379,7 +381,9 @@ export class VirtualCrawl {
         onWork()
       },
     })
-    const gate = new Gate({ clock, memory, bounds, guard, ceiling, rates, utilization: () => utilization(clock.nowMs()), commits, fetcher: web, pool: without === 'page_ring' ? { slotsFree: 1e9, oldestFilledMs: 0 } : pool, onRoom: onWork })
+    // A host's share of the bytes is made of what the gate says of memory.
+    const seen = without === 'body_share' ? { ...memory, bodyBytes: 1_000 * GB } : memory
+    const gate = new Gate({ clock, memory: seen, bounds, guard, ceiling, rates, utilization: () => utilization(clock.nowMs()), commits, fetcher: web, pool: without === 'page_ring' ? { slotsFree: 1e9, oldestFilledMs: 0 } : pool, onRoom: onWork })
     return {
       disk, gate,
       parts: {

@@ -171,6 +171,7 @@ export class VirtualWeb implements Pick<Fetcher, 'fetch' | 'isShortOfBytes' | 's
     if (request.acceptBody(head.status, head.contentType) === 'refuse') return this.#failure('unsupported_type')
     const bodyBytes = Math.min(head.contentLength ?? request.bodyBytesMax, request.bodyBytesMax)
     const ttfbMs = clock.nowMs() - served.startMs
+    request.onBody?.(bodyBytes)
     const release = await this.#reserve(bodyBytes, deadline)
     if (release === undefined) return this.#failure('aborted')
     const stop = answer.bodyMs === undefined ? undefined : await this.#wait(answer.bodyMs, deadline)
