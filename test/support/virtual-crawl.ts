@@ -35,6 +35,8 @@ import { MemoryGuard } from '../../engine/flow/memory-guard.ts'
 import { RateLimit } from '../../engine/flow/rate-limit.ts'
 import type { Settled } from '../../engine/parse-stage.ts'
 import { Run } from '../../engine/run.ts'
+import type { Host } from '../../engine/schedule/host.ts'
+import { NetworkWatch } from '../../engine/schedule/network-watch.ts'
 import { Recrawl } from '../../engine/schedule/recrawl.ts'
 import { Scheduler } from '../../engine/schedule/scheduler.ts'
 import { statsOf, type LoopMeter } from '../../engine/stats.ts'
@@ -61,6 +63,8 @@ export type Control =
   | 'disk'
   /** Pages wait for the consumer in any number. */
   | 'consumer_window'
+  /** Each failure is its host's. */
+  | 'network_watch'
   /** Tries after the first are made as they fall due. */
   | 'retry_budget'
   /** All hosts are one unit with one clock. */
@@ -196,7 +200,7 @@ export class VirtualCrawl {
   stats(): Stats {
     return statsOf({
       parts: this.parts, loop: this.loop, meter: noLoops, state: 'running', run: this.run, elapsedMs: this.clock.nowMs(),
-      fetches: this.run.fetches, retries: this.store.counters().retries,
+      fetches: this.run.fetches,
     })
   }
 
@@ -363,6 +367,8 @@ export class VirtualCrawl {
     })
     if (gateways !== undefined) gateways.onRoom = (cap) => scheduler.wake(cap)
     if (without === 'retry_budget') Object.assign(scheduler.retries, { mayRetry: () => true, isSpent: () => false })
+    const network = new NetworkWatch<Host>({ clock, random, hostsWorking: () => scheduler.sets.working.size, onChange: onWork })
+    if (without === 'network_watch') network.failed = (_, settle) => settle('host')
     const onFull = (): void => {
       disk.noteFull()
       onWork()
@@ -387,7 +393,7 @@ export class VirtualCrawl {
     return {
       disk, gate,
       parts: {
-        store, scheduler, fetcher: web, ...(gateways && { gateways }), robots, pool, commits, clock, options, events, gate, disk: without === 'disk' ? { shortOf: undefined } : disk,
+        store, scheduler, network, fetcher: web, ...(gateways && { gateways }), robots, pool, commits, clock, options, events, gate, disk: without === 'disk' ? { shortOf: undefined } : disk,
         suspects: { hosts: [], isEmpty: true, next: () => ({ kind: 'none' }) }, recrawl: new Recrawl(options.recrawl, random), nearDuplicates: undefined,
       },
     }
