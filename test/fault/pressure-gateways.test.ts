@@ -1,6 +1,6 @@
 /**
- * A bad afternoon of a gateway, on a clock that stands still until everything has happened that can: one out of quota pauses
- * what goes through it and nothing else. Figures are of virtual time.
+ * Bad afternoons of gateways, on a clock that stands still until everything has happened that can: one at its ceiling slows
+ * itself and no host, one out of quota pauses what goes through it and nothing else. Figures are of virtual time.
  */
 import { expect, test } from 'vitest'
 import type { CrawlOptionsGiven } from '../../engine/core/options.ts'
@@ -20,6 +20,24 @@ function crawlOf(behaviour: Behaviour, concurrency: string, pages: number): Virt
   crawl.store.add(urlsOf([...through, ...direct], pages))
   return crawl
 }
+
+test('a gateway that answers 429 above eight at once is given about eight, charges no host and no URL, and costs other hosts nothing', async () => {
+  const ceiling = 8
+  const play = (concurrency: string): Promise<VirtualCrawl> => crawlOf(({ host, atGateway }) => (isThrough(host) && atGateway > ceiling ? { status: 429, latencyMs: 10, bytes: 100 } : good), concurrency, 300).play()
+  const refusedShare = (crawl: VirtualCrawl): number => {
+    const settled = crawl.web.log.filter(({ host, startMs }) => isThrough(host) && startMs >= 10_000)
+    return settled.filter(({ status }) => status === 429).length / settled.length
+  }
+  const crawl = await play('4:1:32')
+  crawl.expectWhole()
+  expect(crawl.store.counters()).toMatchObject({ failed: 0, retries: 0 })
+  expect(refusedShare(crawl)).toBeLessThan(0.02)
+  expect(crawl.pagesPerSecond(10_000, 15_000, isThrough), 'of 80 a second').toBeGreaterThan(64)
+  expect(crawl.pagesPerSecond(1_000, 14_000, (host) => !isThrough(host)), 'of 200 a second').toBeGreaterThan(190)
+
+  const uncontrolled = await play('32:32:32')
+  expect(refusedShare(uncontrolled), 'if it did not slow down').toBeGreaterThan(0.1)
+})
 
 test('a gateway out of quota pauses what goes through it until the time that it names, and no other host', async () => {
   const spent = { fromMs: 5_000, toMs: 65_000 }

@@ -110,3 +110,39 @@ test('beside a host with a million URLs a thousand hosts with ten each are finis
   expect(crawl.pagesPerSecond(0, 15_000, (host) => !isSmall(host)), 'of two a second').toBeGreaterThan(1.9)
   expect((await play('host_queues')).pages(0, 15_000, isSmall), 'if all hosts had one queue').toBeLessThan(100)
 })
+
+test('a host that refuses more than three at once, and later more than eight, is given as many as it takes, and is refused under 2 % of them', async () => {
+  const change = 60_000
+  const play = (concurrency: string): Promise<VirtualCrawl> => {
+    const crawl = crawlOf(({ concurrent, nowMs }) => (concurrent > (nowMs < change ? 3 : 8) ? { status: 429, latencyMs: 10, bytes: 100 } : good), { options: { concurrency, connections: 64 } })
+    crawl.store.add(urlsOf(hosts.slice(0, 1), 12_000))
+    return crawl.playUntil(3 * change)
+  }
+  /** Share of its requests that were refused, and how many it served at once, in the second half of each time. */
+  const settled = (crawl: VirtualCrawl, fromMs: number, toMs: number): { refused: number; atOnce: number } => {
+    const served = crawl.web.log.filter(({ startMs }) => startMs >= fromMs && startMs < toMs)
+    const pages = served.filter(({ isPage }) => isPage)
+    return { refused: 1 - pages.length / served.length, atOnce: pages.length * good.latencyMs / (toMs - fromMs) }
+  }
+  const crawl = await play('4:1:32')
+  for (const [ceiling, { refused, atOnce }] of [[3, settled(crawl, 30_000, 60_000)], [8, settled(crawl, 120_000, 180_000)]] as const) {
+    expect(refused).toBeLessThan(0.02)
+    expect(atOnce).toBeGreaterThan(0.8 * ceiling)
+  }
+  expect(settled(await play('16:16:16'), 30_000, 60_000).atOnce, 'if the limit stood still').toBeLessThan(1)
+})
+
+test('a host whose latency rises with what it is given is kept where it still answers fast', async () => {
+  const play = async (concurrency: string): Promise<{ pagesPerSecond: number; medianMs: number }> => {
+    // It serves four at once; more wait for their turn.
+    const crawl = crawlOf(({ concurrent }) => ({ status: 200, latencyMs: 100 * Math.max(1, concurrent / 4) }), { options: { concurrency, connections: 64 } })
+    crawl.store.add(urlsOf(hosts.slice(0, 1), 4_000))
+    await crawl.playUntil(60_000)
+    const waits = crawl.web.log.filter(({ startMs, isPage }) => isPage && startMs >= 30_000).map(({ startMs, endMs }) => endMs - startMs).sort((a, b) => a - b)
+    return { pagesPerSecond: waits.length / 30, medianMs: waits[Math.floor(waits.length / 2)]! }
+  }
+  const { medianMs, pagesPerSecond } = await play('4:1:32')
+  expect(medianMs).toBeLessThan(250)
+  expect(pagesPerSecond, 'of 40').toBeGreaterThan(36)
+  expect((await play('32:32:32')).medianMs, 'if its latency said nothing').toBeGreaterThan(500)
+})
