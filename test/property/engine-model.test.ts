@@ -61,7 +61,9 @@ function behaviourOf(random: Random): Behaviour {
 function optionsOf(random: Random): CrawlOptionsGiven {
   return {
     delayMs: pick(random, [0, 0, 10, 200]), concurrency: pick(random, ['4:1:32', '1:1:1', '2:2:8', '8:1:16']), politeness: pick(random, ['host', 'domain'] as const),
-    connections: pick(random, [1, 4, 16, 128]), retries: integer(random, 4), timeoutMs: pick(random, [500, 3_000]), tailMs: pick(random, ['wait', 'park', '30s']),
+    connections: pick(random, [1, 4, 16, 128]), retries: integer(random, 4), timeoutMs: pick(random, [500, 3_000]), 
+    // Never without an end: when all hosts that are left have died, that looks like a network that is away, which is waited for.
+    tailMs: pick(random, ['2h', 'park', '30s']),
   }
 }
 
