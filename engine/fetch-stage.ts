@@ -161,12 +161,12 @@ export class FetchStage {
   }
 
   #answered(run: AnyRun, lease: Lease, answer: Answered, isConditional: boolean): void {
-    const { scheduler, clock, network, options } = this.#parts
+    const { scheduler, clock, gate, network, options } = this.#parts
     network.answered(lease.host)
     const code = wallInHead(answer.status, answer.headers) ?? failureOfStatus(answer.status)
     const waitMs = retryAfterMs(headerOf(answer.headers, 'retry-after'), clock.wallMs())
     const price = code === 'http_402' ? priceOf(answer.headers) : undefined
-    const ruling = scheduler.release(lease, code === undefined ? { ok: true } : { ok: false, code, retryAfterMs: waitMs, ...(price !== undefined && { price }), ...(answer.isFinal && { isFinal: true }) })
+    const ruling = scheduler.release(lease, code === undefined ? { ok: true, latencyMs: gate.isOwnFault(lease.startedAtMs) ? undefined : answer.timings.ttfbMs } : { ok: false, code, retryAfterMs: waitMs, ...(price !== undefined && { price }), ...(answer.isFinal && { isFinal: true }) })
     if (isWall(code)) this.walls[code] += 1
     if (isLater(ruling)) {
       answer.release()

@@ -270,6 +270,23 @@ export const limits = {
   shedLogBytesMax: 1 * MB,
   /** Links that one commit refuses for want of room and that are written to the log; more are counted. */
   shedLinksReportedMax: 2_000,
+
+  // Host limiter. Constants without another source were chosen by bench/limiter.ts; schedule/limiter.ts has the figures.
+  /** Successes at a limit that is the most that was not refused, before one more is tried: at first, and at most after it was refused again and again. */
+  limiterPatienceMin: 8,
+  limiterPatienceMax: 512,
+  /** After so long one more is tried whatever the patience: sites change. */
+  limiterMemoryMs: 10 * 60_000,
+  /** Successes by which a limit that is being tried is believed: a latency is a mean of 32; and at most. */
+  limiterProbeMin: 32,
+  limiterProbeMax: 64,
+  /** The same for a pace at most: with more, a host that fails 3 % of its requests at random ended at the longest pace. */
+  pacePatienceMax: 8,
+  /** The first and the longest wait before each start of a host that refuses one request at a time. */
+  paceMsMin: 500,
+  paceMsMax: 60_000,
+  /** A smaller rise of a host's latency is not taken for load: our own loop alone may be so late. */
+  latencyRiseMsMin: 50,
 } as const
 
 invariant(limits.commitQueueUrlsMax >= limits.commitUrlsMax, 'a whole batch fits into the commit queue')

@@ -66,8 +66,8 @@ export class Gateway {
   }
 
   /** It did what it is there for, whatever the site answered. */
-  worked(_span: Span): void {
-    this.limiter.success()
+  worked(span: Span): void {
+    this.limiter.success(span, span.nowMs)
     this.reached()
   }
 
@@ -80,7 +80,7 @@ export class Gateway {
   /** It answered 429; `retryAfterMs` is 0 when it named no time. */
   throttled(span: Span, retryAfterMs: number, random: Random): void {
     this.#throttled += 1
-    this.limiter.throttle(span.startedAtMs, span.nowMs)
+    this.limiter.throttle(span, span.nowMs)
     if (retryAfterMs > 0) this.#pauseUntil(span.nowMs + retryAfterMs)
     else if (this.limiter.limit <= this.config.concurrency.floor) this.#rest(span, random)
   }
@@ -94,7 +94,7 @@ export class Gateway {
   /** It could not be reached, or is no proxy. */
   failed(span: Span, random: Random): void {
     this.#failed += 1
-    this.limiter.throttle(span.startedAtMs, span.nowMs)
+    this.limiter.throttle(span, span.nowMs)
     this.#rest(span, random)
   }
 

@@ -46,7 +46,7 @@ export class HostMaker {
     if (this.continuedAtMs !== undefined) {
       unit.nextStartAtMs = Math.max(unit.nextStartAtMs, this.continuedAtMs + Math.max(options.delayMs, record.crawlDelayMs ?? 0))
     }
-    const host = newHost({ name: record.name, unit, limiter: new Limiter(options.concurrency, record.limit), caps: this.#capsOf(record.name, belonging) })
+    const host = newHost({ name: record.name, unit, limiter: new Limiter(options.concurrency, { limit: record.limit }), caps: this.#capsOf(record.name, belonging) })
     limit(host, this.#rules.of(record.name))
     host.turnEndedAtMs = clock.nowMs()
     host.startedAtMs = host.turnEndedAtMs

@@ -16,7 +16,7 @@ import type { FailureCode } from '../core/errors.ts'
 import type { QueuedUrl } from '../core/types.ts'
 import type { Health } from './health.ts'
 import { Heap, type HeapItem } from './heap.ts'
-import type { Limiter } from './limiter.ts'
+import type { Limiter, StartedRequest } from './limiter.ts'
 import type { TokenBucket } from './retry-budget.ts'
 import type { SharedCap } from './shared-cap.ts'
 
@@ -134,8 +134,7 @@ export interface Candidate {
 }
 
 /** A URL that is being fetched. */
-export interface Lease extends Candidate {
-  readonly startedAtMs: number
+export interface Lease extends Candidate, StartedRequest {
   /** A delay lies between its request and the next one of its unit. */
   readonly isPaced: boolean
 }

@@ -17,9 +17,9 @@ import type { Answer } from './health.ts'
 import { chargeHost, goOnSlowly, heedRetryAfter, judge, ramp, type HostFailure } from './host-failures.ts'
 import { isRetry, type Host, type Lease } from './host.ts'
 
-/** How a fetch ended. `price`: what the site asks for a page, with 402. `isFinal`: it was tried again already, by a gateway. */
+/** How a fetch ended. `price`: what the site asks for a page, with 402. `isFinal`: it was tried again already, by a gateway. `latencyMs`: to the first byte, unless our own loop may be to blame. */
 export type FetchEnd =
-  | { readonly ok: true }
+  | { readonly ok: true; readonly latencyMs?: number | undefined }
   | { readonly ok: false; readonly code: FailureCode; readonly retryAfterMs?: number; readonly price?: string; readonly isFinal?: true }
 
 /** What the end of a fetch means for its URL. */
@@ -38,6 +38,7 @@ export interface RulingsOptions {
   /** Further tries of a URL, and how long a host that answers nothing is tried at least. */
   readonly retries: number
   readonly patienceMs: number
+  readonly delayMsOf: (host: Host) => number
   /** What the host must know after a restart has changed. */
   readonly note: (host: Host) => void
   /** It was given up: its URLs end with this code. */
@@ -54,7 +55,7 @@ export class Rulings {
 
   /** Of a fetch that has ended. */
   of(lease: Lease, end: FetchEnd): Ruling {
-    return end.ok ? this.#succeed(lease) : this.#fail(lease, end)
+    return end.ok ? this.#succeed(lease, end.latencyMs) : this.#fail(lease, end)
   }
 
   /** Hosts in memory that are unwell: see health.ts. */
@@ -87,8 +88,9 @@ export class Rulings {
     this.#is.note(host)
   }
 
-  #succeed({ host, url, startedAtMs }: Lease): Ruling {
-    host.limiter.success()
+  #succeed(lease: Lease, latencyMs: number | undefined): Ruling {
+    const { host, url, startedAtMs } = lease
+    if (!isProbe(lease)) host.limiter.success(lease, this.#is.clock.nowMs(), latencyMs)
     ramp(host)
     this.#judge(host, { code: undefined, startedAtMs, isRetry: isRetry(host, url), isDecrease: false })
     if (startedAtMs > host.failedAtMs && host.failures > 0) {
@@ -114,7 +116,7 @@ export class Rulings {
     const { host, url, startedAtMs } = lease
     const [nowMs, rule] = [this.#is.clock.nowMs(), failureRule(code)]
     if (rule.retry === 'gateway') return { kind: 'back' }
-    const isDecrease = rule.limiter === 'throttle' && host.limiter.throttle(startedAtMs, nowMs)
+    const isDecrease = rule.limiter === 'throttle' && !isProbe(lease) && host.limiter.throttle(lease, nowMs, this.#is.delayMsOf(host))
     this.#judge(host, { code, startedAtMs, isRetry: isRetry(host, url), isDecrease })
     if (rule.retry === 'never' || host.ended?.outcome === 'failed') return { kind: 'fail' }
     if (rule.retry === 'park') return this.#park(host, { code, ...(price !== undefined && { price }) })
@@ -156,6 +158,11 @@ export class Rulings {
     host.givenUpAtMs = this.#is.clock.wallMs()
     this.#is.onGivenUp(host)
   }
+}
+
+/** It asks whether a failing host is there again, after a rest: neither answer says anything about how many at once are too many. */
+function isProbe({ host, startedAtMs }: Lease): boolean {
+  return host.failures > 0 && startedAtMs > host.failedAtMs
 }
 
 /** An answer of the host was read, and is a page. */

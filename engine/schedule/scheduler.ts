@@ -71,7 +71,7 @@ export class Scheduler {
     })
     this.#rulings = new Rulings({
       clock: options.clock, random: options.random, retries: options.options.retries, patienceMs: options.options.hostPatienceMs ?? 0,
-      note: (host) => this.#note(host), onGivenUp: ({ name, ended }) => this.#ended.note(name, ended, options.clock.nowMs()),
+      delayMsOf: (host) => this.#delayMsOf(host), note: (host) => this.#note(host), onGivenUp: ({ name, ended }) => this.#ended.note(name, ended, options.clock.nowMs()),
     })
     this.#loader = new HostLoader({
       store: options.store, unitOf: options.unitOf, hosts: this.#bench.hosts, hostsMax: options.hostsActiveMax ?? limits.hostsActiveMax,
@@ -167,7 +167,8 @@ export class Scheduler {
     this.take(candidate)
     host.limiter.inFlight += 1
     this.#count(host, 1)
-    const lease = { ...candidate, startedAtMs: host.startedAtMs, isPaced: this.#delayMsOf(host) > 0 }
+    const lease = { ...candidate, startedAtMs: host.startedAtMs, inFlight: host.limiter.inFlight, isPaced: this.#delayMsOf(host) > 0 }
+    this.#pace(host)
     this.hold(host, lease)
     return lease
   }
@@ -223,21 +224,30 @@ export class Scheduler {
     return Math.max(host.delayMs ?? this.#is.options.delayMs, host.crawlDelayMs)
   }
 
+  /** Its own clock, on top of its delay; few have one. */
+  #pace(host: Host): void {
+    const { limiter, startedAtMs } = host
+    host.paceUntilMs = limiter.paceMs === 0 ? 0 : startedAtMs + this.#delayMsOf(host) + limiter.paceWaitMs(this.#is.random)
+  }
+
   #unhold(lease: Lease): void {
     if (lease.host.unit.holder === lease) this.sent(lease.host, lease)
   }
 
   /** Ends a fetch, and rules what becomes of its URL and its host, by the failure table. */
   release(lease: Lease, end: FetchEnd): Ruling {
-    lease.host.limiter.inFlight -= 1
     this.#count(lease.host, -1)
     this.#unhold(lease)
-    return this.#ruled(lease, this.#rulings.of(lease, end))
+    const ruling = this.#rulings.of(lease, end)
+    lease.host.limiter.inFlight -= 1
+    this.#pace(lease.host)
+    return this.#ruled(lease, ruling)
   }
 
   /** A page that was released as an answer turned out to be a wall; `startedAtMs` is its lease's, `isFinal` as of a fetch. */
   reconsider(url: QueuedUrl, code: WallCode, startedAtMs: number, isFinal: boolean): Ruling {
-    const lease = { host: this.#bench.hosts.get(url.host)!, url, startedAtMs, isPaced: false }
+    const host = this.#bench.hosts.get(url.host)!
+    const lease = { host, url, startedAtMs, inFlight: host.limiter.inFlight, isPaced: false }
     return this.#ruled(lease, this.#rulings.reconsider(lease, code, isFinal))
   }
 

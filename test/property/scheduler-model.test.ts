@@ -155,7 +155,7 @@ class World {
       const host = this.scheduler.host(name)
       if (host === undefined || host.ended !== undefined || host.isGated || this.grown.includes(name)) return false
       const [unit, nowMs] = [this.unitOfHost(name), this.clock.nowMs()]
-      if (this.unitHeldBy.has(unit) || (this.unitFreeAtMs.get(unit) ?? 0) > nowMs || host.unit.nextStartAtMs > nowMs || restUntilMs(host) > nowMs) return false
+      if (this.unitHeldBy.has(unit) || (this.unitFreeAtMs.get(unit) ?? 0) > nowMs || host.unit.nextStartAtMs > nowMs || Math.max(restUntilMs(host), host.paceUntilMs) > nowMs) return false
       const together = this.inFlight.filter((lease) => lease.host === host).length
       if (together >= Math.min(isProbed(host) ? 1 : host.rampMax, host.limiter.limit) || !this.hasRoom(name)) return false
       const rows = this.frontier.dueRowsOf(name, this.scheduler.rowsMs()).filter(({ sequence }) => !this.underWay.has(sequence))
