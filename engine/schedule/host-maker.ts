@@ -43,6 +43,8 @@ export class HostMaker {
   make(record: HostRecord, belonging: Belonging): Host {
     const { clock, ended, join, options } = this.#is
     const unit = join(typeof belonging === 'string' ? belonging : belonging.unit, options.concurrency.ceiling)
+    // Its turn comes behind those that wait for theirs already, however many new hosts there are.
+    unit.nextStartAtMs = Math.max(unit.nextStartAtMs, clock.nowMs())
     if (this.continuedAtMs !== undefined) {
       unit.nextStartAtMs = Math.max(unit.nextStartAtMs, this.continuedAtMs + Math.max(options.delayMs, record.crawlDelayMs ?? 0))
     }

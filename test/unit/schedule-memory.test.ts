@@ -249,12 +249,12 @@ describe('revive', () => {
   })
 
   test('leaves alone what is excluded, what is well and the rest that a server asked for', () => {
-    const crawl = new Crawl({ excluded: 1, well: 20 })
+    const crawl = new Crawl({ well: 20, excluded: 1 })
     crawl.scheduler.exclude('excluded')
     for (const name of ['excluded', 'well', 'unknown']) crawl.scheduler.revive(name)
     expect(crawl.scheduler.host('excluded')!.ended).toEqual({ outcome: 'excluded' })
     expect(crawl.frontier.recordsWritten).toBe(0)
-    const lease = crawl.start()
+    const lease = [crawl.start(), crawl.start()].find(({ host }) => host.name === 'well')!
     crawl.scheduler.failHost(lease.host, { code: 'robots_unreachable', retryAfterMs: HOUR_MS }, lease.startedAtMs)
     for (let i = 1; i < 4; i++) {
       crawl.clock.advance(1)

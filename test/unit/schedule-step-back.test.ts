@@ -59,9 +59,9 @@ class Crawl {
     this.scheduler.settled(lease.url.host, lease.url.sequence)
   }
 
-  starts(count: number): readonly (string | undefined)[] {
+  starts(count: number, stepMs = 1): readonly (string | undefined)[] {
     return Array.from({ length: count }, () => {
-      this.clock.advance(1)
+      this.clock.advance(stepMs)
       return this.start()
     })
   }
@@ -72,7 +72,7 @@ it('while it sheds, hosts whose best URL is of the worst give way to all others,
   crawl.frontier.add('bad.test', 20, false, 9)
   crawl.frontier.add('good.test', 10, false, 0)
   crawl.open()
-  expect(new Set(crawl.starts(4))).toEqual(new Set(['bad.test', 'good.test']))
+  expect(new Set(crawl.starts(4, 100))).toEqual(new Set(['bad.test', 'good.test']))
   crawl.hold()
   expect(crawl.starts(6)).toEqual(Array(6).fill('good.test'))
   expect(crawl.deferred).toEqual(['bad.test page_ring'])
