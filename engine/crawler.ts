@@ -246,7 +246,7 @@ export class Crawler {
    */
   setLimit(hosts: string, given: HostLimitGiven): void {
     this.#checkOpen()
-    const pattern = hosts === '*' ? hosts : hosts.startsWith('*.') ? `*.${hostNameOf(hosts.slice(2))}` : hostNameOf(hosts)
+    const pattern = hosts === '*' ? hosts : String(hosts).startsWith('*.') ? `*.${hostNameOf(hosts.slice(2))}` : hostNameOf(hosts)
     this.#stages.parts.scheduler.setLimit(pattern, resolveHostLimit(given))
     this.#loop.wake()
   }
