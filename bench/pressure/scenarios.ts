@@ -59,7 +59,7 @@ export const scenarios: readonly Scenario[] = [
     name: 'ceiling', story: 'a host answers 429 above 3 requests at once, then above 8',
     concerned: 1, concernedDelayMs: 0, afterS: 10, web: { firstHostPages: 12_000 },
     faults: [
-      { name: 'above 3', seconds: 40, begin: ({ behave, concerned }) => behave(concerned, { concurrentMax: 3, latencyMs: 100 }) },
+      { name: 'above 3', seconds: 60, begin: ({ behave, concerned }) => behave(concerned, { concurrentMax: 3, latencyMs: 100 }) },
       {
         name: 'above 8', seconds: 60,
         begin: ({ behave, concerned }) => behave(concerned, { concurrentMax: 8, latencyMs: 100 }),
