@@ -8,7 +8,7 @@ import { expect, test } from 'vitest'
 import type { Random } from '../../engine/core/clock.ts'
 import { SluiceError } from '../../engine/core/errors.ts'
 import type { CrawlOptionsGiven } from '../../engine/core/options.ts'
-import { integer, pick, withSeeds } from '../support/random.ts'
+import { integer, pick, seededRandom, withSeeds } from '../support/random.ts'
 import { urlsOf, VirtualCrawl, type VirtualCrawlOptions } from '../support/virtual-crawl.ts'
 import type { Behaviour, VirtualAnswer } from '../support/virtual-web.ts'
 
@@ -130,3 +130,14 @@ test('over a hundred bad afternoons every bound and sum holds at every moment, a
   if (process.env['SEED'] === undefined) expect([requests > 8_000, events > 20_000]).toEqual([true, true])
 })
 
+
+test('a seed is the same afternoon each time, to the last request', async () => {
+  await withSeeds(3, async (_, seed) => {
+    const logs = []
+    for (let times = 0; times < 2; times++) {
+      const crawl = await afternoon(seededRandom(seed), seed).playUntil(20_000)
+      logs.push([crawl.events, crawl.web.log])
+    }
+    expect(logs[0]).toEqual(logs[1])
+  })
+})
