@@ -7,7 +7,8 @@
  */
 import type { Clock } from '../../engine/core/clock.ts'
 import type { FailureCode, WallCode } from '../../engine/core/errors.ts'
-import { ByteBudget } from '../../engine/fetch/byte-budget.ts'
+import type { Timings } from '../../engine/core/types.ts'
+import type { ByteBudget } from '../../engine/fetch/byte-budget.ts'
 import { Deadline, type Stop } from '../../engine/fetch/deadline.ts'
 import type { Fetcher, FetcherStats, FetchRequest, FetchResult, RequestMeter } from '../../engine/fetch/fetcher.ts'
 import type { Gateway } from '../../engine/fetch/gateway.ts'
@@ -85,6 +86,9 @@ interface Flight {
   readonly via: Gateway | undefined
 }
 
+/** A connection was made, in no time, before the request was sent. */
+const reached: Timings = { connectMs: 0 }
+
 export class VirtualWeb implements Pick<Fetcher, 'fetch' | 'isShortOfBytes' | 'stats'> {
   readonly #is: VirtualWebOptions
   readonly #concurrent = new Map<string, number>()
@@ -158,10 +162,10 @@ export class VirtualWeb implements Pick<Fetcher, 'fetch' | 'isShortOfBytes' | 's
     const { deadline } = flight
     if (!('status' in answer)) {
       const stop = await this.#wait('breaks' in answer ? answer.afterMs ?? 1 : Number.POSITIVE_INFINITY, deadline)
-      return this.#failure(stop?.code ?? ('breaks' in answer ? answer.breaks : 'timeout'))
+      return this.#failure(stop?.code ?? ('breaks' in answer ? answer.breaks : 'timeout'), reached)
     }
     const stop = await this.#wait(answer.latencyMs ?? 50, deadline)
-    return stop === undefined ? this.#body(flight, answer, served) : this.#failure(stop.code)
+    return stop === undefined ? this.#body(flight, answer, served) : this.#failure(stop.code, reached)
   }
 
   async #body({ deadline, request }: Flight, answer: Headed, served: Served): Promise<FetchResult> {
@@ -218,7 +222,7 @@ export class VirtualWeb implements Pick<Fetcher, 'fetch' | 'isShortOfBytes' | 's
     })
   }
 
-  #failure(code: FailureCode | 'aborted'): FetchResult {
-    return { ok: false, code, detail: code, timings: {}, fetchedAtMs: this.#is.clock.wallMs() }
+  #failure(code: FailureCode | 'aborted', timings: Timings = {}): FetchResult {
+    return { ok: false, code, detail: code, timings, fetchedAtMs: this.#is.clock.wallMs() }
   }
 }
