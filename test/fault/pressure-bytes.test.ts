@@ -39,7 +39,7 @@ test('sites that turn to 2 MB pages are read within their share of the bytes in 
   const fault = { fromMs: 5_000, toMs: 15_000 }
   const play = async (without?: 'body_share'): Promise<VirtualCrawl> => {
     const crawl = new VirtualCrawl({
-      seed: 19, options: { delayMs: 50, maxBodyBytes: '2MB', memoryBytes: '4GB' }, pool: { workers: 2, serviceMs: () => 2 }, ...(without && { without }),
+      seed: 19, options: { delayMs: 50, concurrency: '16:1:32', maxBodyBytes: '2MB', memoryBytes: '4GB' }, pool: { workers: 2, serviceMs: () => 2 }, ...(without && { without }),
       behaviour: ({ host, nowMs }) => (large.has(host) && nowMs >= fault.fromMs && nowMs < fault.toMs ? { status: 200, latencyMs: 100, bytes: 2 * MB, bodyMs: 2_000 } : { status: 200, latencyMs: 100 }),
     })
     crawl.store.add(urlsOf(hosts, 400))
