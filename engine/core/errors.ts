@@ -79,8 +79,11 @@ export interface FailureRule {
    * the URL nor its host is charged. `never`: trying again cannot help.
    */
   readonly retry: 'url' | 'host' | 'both' | 'park' | 'gateway' | 'never'
-  /** `throttle`: the limiter of the host (of the gateway) decreases, once per congestion event. */
-  readonly limiter: 'throttle' | 'none'
+  /**
+   * `throttle`: the limiter of the host (of the gateway) decreases, once per congestion event. `strain`: it does so when there
+   * are several of these within a few answers, since one may be the page's own fault. With a Retry-After a strain is a throttle.
+   */
+  readonly limiter: 'throttle' | 'strain' | 'none'
   /** The network here may be what failed, and not the host. */
   readonly network?: true
   /** How often the host is tried in a row before it is given up; only for `host` and `both`. */
@@ -101,22 +104,22 @@ export const failureTable = {
   address_refused: { retry: 'never', limiter: 'none', meaning: 'the address is private, local or otherwise refused (see --allow-address)' },
   connect_refused: { retry: 'host', limiter: 'none', hostTriesMax: 4, meaning: 'nothing listens at the address' },
   connect_failed: { retry: 'host', limiter: 'none', hostTriesMax: 4, network: true, meaning: 'no connection could be made' },
-  connect_timeout: { retry: 'host', limiter: 'throttle', hostTriesMax: 4, network: true, meaning: 'no connection in time' },
+  connect_timeout: { retry: 'host', limiter: 'strain', hostTriesMax: 4, network: true, meaning: 'no connection in time' },
   tls_name_mismatch: { retry: 'never', limiter: 'none', meaning: 'the certificate is for another name' },
   tls_untrusted: { retry: 'never', limiter: 'none', meaning: 'the certificate is not trusted (expired, self-signed or unknown authority)' },
   tls_failed: { retry: 'host', limiter: 'none', hostTriesMax: 4, meaning: 'the TLS handshake failed' },
-  connection_closed: { retry: 'url', limiter: 'throttle', network: true, meaning: 'the server closed or reset the connection before the answer was complete' },
-  timeout: { retry: 'url', limiter: 'throttle', network: true, meaning: 'the answer was not complete at the deadline' },
+  connection_closed: { retry: 'url', limiter: 'strain', network: true, meaning: 'the server closed or reset the connection before the answer was complete' },
+  timeout: { retry: 'url', limiter: 'strain', network: true, meaning: 'the answer was not complete at the deadline' },
   bad_http: { retry: 'never', limiter: 'none', meaning: 'the answer is not HTTP' },
   headers_too_large: { retry: 'never', limiter: 'none', meaning: 'the response headers are larger than the limit' },
   http_402: { retry: 'park', limiter: 'none', meaning: 'status 402, the site asks to be paid for each page: its host is parked' },
-  http_408: { retry: 'url', limiter: 'throttle', meaning: 'status 408, the server waited too long for the request' },
+  http_408: { retry: 'url', limiter: 'strain', meaning: 'status 408, the server waited too long for the request' },
   http_425: { retry: 'url', limiter: 'none', meaning: 'status 425, too early' },
   http_429: { retry: 'both', limiter: 'throttle', hostTriesMax: 8, meaning: 'status 429, too many requests' },
   http_500: { retry: 'url', limiter: 'none', meaning: 'status 500, an error of the server' },
-  http_502: { retry: 'url', limiter: 'throttle', meaning: 'status 502, a gateway got no good answer' },
-  http_503: { retry: 'both', limiter: 'throttle', hostTriesMax: 8, meaning: 'status 503, the service is not available' },
-  http_504: { retry: 'url', limiter: 'throttle', meaning: 'status 504, a gateway got no answer in time' },
+  http_502: { retry: 'url', limiter: 'strain', meaning: 'status 502, a gateway got no good answer' },
+  http_503: { retry: 'both', limiter: 'strain', hostTriesMax: 8, meaning: 'status 503, the service is not available' },
+  http_504: { retry: 'url', limiter: 'strain', meaning: 'status 504, a gateway got no answer in time' },
   challenged: { retry: 'both', limiter: 'throttle', hostTriesMax: 6, meaning: 'a page that asks whoever comes to prove that it is no robot, in place of the page' },
   blocked: { retry: 'both', limiter: 'throttle', hostTriesMax: 3, meaning: 'a page of a firewall that says that we are blocked, in place of the page' },
   gateway_throttled: { retry: 'gateway', limiter: 'throttle', meaning: 'status 429 of a gateway: too many requests at once through it' },

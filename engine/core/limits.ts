@@ -283,6 +283,8 @@ export const limits = {
   /** The same for a pace at most: with more, a host that fails 3 % of its requests at random ended at the longest pace. */
   pacePatienceMax: 8,
   /** The first and the longest wait before each start of a host that refuses one request at a time. */
+  /** Strained answers in a row that are worth a throttle: two with two good ones between them at most. */
+  limiterStrainMin: 1.7,
   paceMsMin: 500,
   paceMsMax: 60_000,
   /** A smaller rise of a host's latency is not taken for load: our own loop alone may be so late. */

@@ -134,5 +134,5 @@ function kindOf(code: FailureCode | undefined): HealthShare | undefined {
   if (code === 'blocked') return 'blockShare'
   if (code === 'challenged') return 'challengeShare'
   if (code === 'timeout' || code === 'connect_timeout') return 'timeoutShare'
-  return failureRule(code).limiter === 'throttle' ? 'throttleShare' : 'failureShare'
+  return failureRule(code).limiter !== 'none' ? 'throttleShare' : 'failureShare'
 }

@@ -45,6 +45,9 @@ export function ramp(host: Host): void {
   host.rampMax = host.rampMax + 1 >= host.limiter.limit ? Number.POSITIVE_INFINITY : host.rampMax + 1
 }
 
+/** What a host that has not answered this process gets of --host-patience. */
+const STRANGER_PATIENCE = 0.1
+
 export interface HostFailure {
   readonly code: FailureCode
   /** When the request started that failed. */
@@ -62,8 +65,10 @@ export function chargeHost(host: Host, { code, startedAtMs, retryAfterMs }: Host
     host.failureCode = code
   }
   heedRetryAfter(host, retryAfterMs, nowMs)
-  const { hostTriesMax = 1, isCertain = false } = failureRule(code)
-  const isPatienceOver = isCertain || nowMs - host.failingSinceMs >= patienceMs
+  const { hostTriesMax = 1, isCertain = false, retry } = failureRule(code)
+  // A host that never answered may never have been there: a mistyped seed need not be waited for as an outage is.
+  const patienceLeftMs = (host.hasAnswered ? patienceMs : STRANGER_PATIENCE * patienceMs) - (nowMs - host.failingSinceMs)
+  const isPatienceOver = isCertain || retry === 'never' || patienceLeftMs <= 0
   return host.failures >= hostTriesMax && isPatienceOver ? 'given up' : 'rests'
 }
 

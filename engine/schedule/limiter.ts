@@ -18,6 +18,9 @@
  * does not ease it, our load is not the cause; the limit climbs again, and nothing is remembered. At the floor latency
  * changes nothing: one request at a time slows down by itself.
  *
+ * A time-out, a reset or a 5xx may be its page's own fault. With 3 % of pages broken so at random, each taken for a throttle, the
+ * limit fell to 2 and a pace held for 44 % of the time; so those are strains, which count when several come close together.
+ *
  * Measured by bench/limiter.ts, 20,000 requests on virtual time, medians of 20 seeds. Servers that refuse above 1, 3, 8 and
  * 20 at once: after 300 requests 0.2 % refused, within a fifth below the server's limit for 99.6 % of the time or more (the
  * bare law: 33, 11, 2.7 and 0.6 % refused, and in band a third of the time; with a refused probe that halves, 20 is in band
@@ -57,6 +60,8 @@ export class Limiter {
   #paceMs = 0
   /** Successes since the last step, as far as they count for the next one. */
   #successes = 0
+  /** Strained answers, each of which a good one makes an eighth smaller. */
+  #strain = 0
   /** What the last step up was, until it is refused or has held. */
   #probe: 'limit' | 'pace' | undefined
   #decreasedAtMs = Number.NEGATIVE_INFINITY
@@ -113,6 +118,7 @@ export class Limiter {
 
   /** `latencyMs`: to the first byte, without time that we made it wait; undefined when our own loop was too busy to tell. */
   success(request: StartedRequest, nowMs: number, latencyMs?: number): void {
+    this.#strain *= 7 / 8
     if (request.startedAtMs <= this.#decreasedAtMs) return
     if (latencyMs !== undefined && latencyMs >= 0 && this.#heed(latencyMs, request, nowMs)) return
     if (this.#latency?.isTrying === true) return
@@ -133,6 +139,17 @@ export class Limiter {
     else this.#halve(this.#underWay(request))
     this.#decreased(nowMs)
     return true
+  }
+
+  /**
+   * An answer that may be the fault of its page alone, or the host's strain: one says nothing, two within three answers do.
+   * It never asks for a pace: one request at a time is slow enough for what is merely slow or broken.
+   */
+  strain(request: StartedRequest, nowMs: number): boolean {
+    this.#strain += 1
+    if (this.#strain < limits.limiterStrainMin || this.limit === this.#bounds.floor) return false
+    this.#strain = 0
+    return this.throttle(request, nowMs)
   }
 
   get #top(): number {

@@ -11,7 +11,7 @@
  * request that began later ends the failure.
  */
 import { backoffMs, type Clock, type Random } from '../core/clock.ts'
-import { failureRule, type FailureCode, type WallCode } from '../core/errors.ts'
+import { failureRule, type FailureCode, type FailureRule, type WallCode } from '../core/errors.ts'
 import { limits } from '../core/limits.ts'
 import type { Answer } from './health.ts'
 import { chargeHost, goOnSlowly, heedRetryAfter, judge, ramp, type HostFailure } from './host-failures.ts'
@@ -91,6 +91,7 @@ export class Rulings {
   #succeed(lease: Lease, latencyMs: number | undefined): Ruling {
     const { host, url, startedAtMs } = lease
     if (!isProbe(lease)) host.limiter.success(lease, this.#is.clock.nowMs(), latencyMs)
+    host.hasAnswered = true
     ramp(host)
     this.#judge(host, { code: undefined, startedAtMs, isRetry: isRetry(host, url), isDecrease: false })
     if (startedAtMs > host.failedAtMs && host.failures > 0) {
@@ -116,7 +117,7 @@ export class Rulings {
     const { host, url, startedAtMs } = lease
     const [nowMs, rule] = [this.#is.clock.nowMs(), failureRule(code)]
     if (rule.retry === 'gateway') return { kind: 'back' }
-    const isDecrease = rule.limiter === 'throttle' && !isProbe(lease) && host.limiter.throttle(lease, nowMs, this.#is.delayMsOf(host))
+    const isDecrease = !isProbe(lease) && this.#slowDown(lease, rule.limiter, retryAfterMs)
     this.#judge(host, { code, startedAtMs, isRetry: isRetry(host, url), isDecrease })
     if (rule.retry === 'never' || host.ended?.outcome === 'failed') return { kind: 'fail' }
     if (rule.retry === 'park') return this.#park(host, { code, ...(price !== undefined && { price }) })
@@ -131,6 +132,15 @@ export class Rulings {
     this.#is.note(host)
     if (state === 'given up') return { kind: 'fail' }
     return rule.retry === 'both' && wasWell ? this.#retry(url.attempts) : { kind: 'rest' }
+  }
+
+  /** Answers whether the limit of the host was lowered. */
+  #slowDown(lease: Lease, signal: FailureRule['limiter'], retryAfterMs: number): boolean {
+    const { clock, delayMsOf } = this.#is
+    const { limiter } = lease.host
+    if (signal === 'none') return false
+    if (signal === 'strain' && retryAfterMs === 0) return limiter.strain(lease, clock.nowMs())
+    return limiter.throttle(lease, clock.nowMs(), delayMsOf(lease.host))
   }
 
   #retry(attempts: number): Ruling {

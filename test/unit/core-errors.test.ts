@@ -28,8 +28,9 @@ test('look-up, connection and TLS are charged to the host alone, 429, 503, chall
 })
 
 test('what says that a host has too much to do slows it down', () => {
-  const throttling = rules.filter(([, rule]) => rule.limiter === 'throttle').map(([code]) => code)
-  expect(throttling).toEqual(expect.arrayContaining(['http_429', 'http_503', 'timeout', 'connect_timeout']))
+  const codesOf = (limiter: FailureRule['limiter']): string[] => rules.filter(([, rule]) => rule.limiter === limiter).map(([code]) => code)
+  expect(codesOf('throttle')).toEqual(expect.arrayContaining(['http_429', 'challenged', 'blocked']))
+  expect(codesOf('strain')).toEqual(expect.arrayContaining(['http_408', 'http_502', 'http_503', 'http_504', 'timeout', 'connect_timeout', 'connection_closed']))
 })
 
 test('every meaning is a line for people', () => {
