@@ -8,7 +8,7 @@ import type { CrawlOptions } from '../core/options.ts'
 import { ceilingsOf, ConnectionCeiling } from './connection-ceiling.ts'
 import { FlowBounds } from './flow-bounds.ts'
 import { Gate, type GateOptions } from './gate.ts'
-import { filesOpenMax, memoryHeldBytes } from './machine.ts'
+import { collectGarbage, filesOpenMax, memoryHeldBytes } from './machine.ts'
 import { memoryBudgetOf, workersOf, type MemoryBudget } from './memory-budget.ts'
 import { MemoryGuard } from './memory-guard.ts'
 import { RateLimit } from './rate-limit.ts'
@@ -38,7 +38,7 @@ export function openFlow(options: CrawlOptions, clock: Clock): Flow {
     memory, workers, bounds, rates, ceiling, socketsIdleMax: socketsIdle,
     onNoFiles: (inFlight) => ceiling.refused(inFlight, clock.nowMs()),
     openGate(stages) {
-      const guard = new MemoryGuard(memory.bytes, memoryHeldBytes)
+      const guard = new MemoryGuard(memory.bytes, memoryHeldBytes, collectGarbage)
       const gate = new Gate({ ...stages, clock, memory, bounds, guard, ceiling, rates, utilization: utilizationMeter() })
       gate.start()
       return gate

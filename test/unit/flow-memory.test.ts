@@ -107,6 +107,24 @@ it('the guard shuts above nine tenths and opens below 85 %, not between', () => 
   expect(free.isShut).toBe(false)
 })
 
+it('has the heap collected when it shuts, and now and then while it is shut: what was needed once would be held for good', () => {
+  let [heldBytes, collected] = [0, 0]
+  const guard = new MemoryGuard(1_000, () => heldBytes, () => { collected += 1 })
+  const lookTimes = (times: number): number => {
+    for (let i = 0; i < times; i++) guard.look()
+    return collected
+  }
+  expect(lookTimes(100)).toBe(0)
+  heldBytes = 950
+  expect(lookTimes(1)).toBe(1)
+  expect(lookTimes(19)).toBe(1)
+  expect(lookTimes(81)).toBe(6)
+  heldBytes = 100
+  expect(lookTimes(100)).toBe(6)
+  heldBytes = 950
+  expect(lookTimes(1)).toBe(7)
+})
+
 describe('the ceiling of connections', () => {
   const facts = { connections: 0, filesMax: 20_000, socketsMax: 1e6, workers: 2 }
 
