@@ -1,6 +1,7 @@
 /**
  * What else a bad afternoon needs, and how it is put away again: a disk of its own, a store that is locked, a parser that
- * is told how it feels, a consumer that is held. Main thread of the run's process; Linux for the disk.
+ * is told how it feels, a consumer that is held, a network that is cut. Main thread of the run's process; Linux for disk and
+ * network.
  */
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
@@ -17,6 +18,21 @@ export function mountSmallDisk(dir: string, megabytes: number): void {
 
 export function unmount(dir: string): void {
   spawnSync('umount', ['-l', dir])
+}
+
+/** Addresses of the demonstration web's hosts (engine/demo/layout.ts). */
+const webRange = '127.1.0.0/16'
+
+/** As when a cable is pulled: the system has no route to any host of a demonstration web, nor to those of others on this machine. */
+export function cutNetwork(isCut: boolean): void {
+  const { status } = spawnSync('ip', ['route', isCut ? 'add' : 'del', 'unreachable', webRange, 'table', 'local'])
+  if (status !== 0 && isCut) throw new Error('no route can be taken away here: expected the rights of root')
+  if (isCut) process.once('exit', restoreNetwork)
+  else process.off('exit', restoreNetwork)
+}
+
+function restoreNetwork(): void {
+  cutNetwork(false)
 }
 
 const chunkBytes = 1_048_576

@@ -17,7 +17,7 @@ import { Crawler, type CrawlOptionsGiven, type GatewayFile } from '../../engine/
 import { readEvidence } from './evidence.ts'
 import { moodFileVariable } from './extractor.ts'
 import { spawnGateway, type Gateway } from './gateway.ts'
-import { Consumer, fillDisk, lockStore, mountSmallDisk, Parser, unmount } from './props.ts'
+import { Consumer, cutNetwork, fillDisk, lockStore, mountSmallDisk, Parser, unmount } from './props.ts'
 import { Sampler } from './sampler.ts'
 import type { Evidence, Scenario, Stage, Step, Verdict } from './scenario.ts'
 import { judge } from './verdicts.ts'
@@ -158,6 +158,7 @@ function stageOf({ web, cast, crawler, parser, gateway, dir }: Crawl, consumer: 
     setParser: (mood) => parser.set(mood),
     stallStore: (forMs) => lockStore(join(dir, 'store'), forMs),
     fillDisk: (isFull) => fillDisk(dir, isFull),
+    cutNetwork,
     holdConsumer: (isHeld) => consumer.hold(isHeld),
     setGateway: (rules) => gateway!.setRules(rules),
   }

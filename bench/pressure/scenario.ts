@@ -19,6 +19,8 @@ export interface Stage {
   stallStore(forMs: number): Promise<void>
   /** Takes all room on the disk, or gives it back. */
   fillDisk(isFull: boolean): void
+  /** No host of the web has a route, or all have it back. */
+  cutNetwork(isCut: boolean): void
   /** The consumer asks for no page until it is let go. */
   holdConsumer(isHeld: boolean): void
   /** Of the gateway, if the scenario has one. */

@@ -96,8 +96,8 @@ export const scenarios: readonly Scenario[] = [
     concerned: 'all', afterS: 60, options: { timeoutMs: 5_000 },
     faults: [{
       name: 'away', seconds: 60,
-      begin: ({ behave, allHosts }) => behave(allHosts, { connections: 'silent' }),
-      end: ({ behave, allHosts }) => behave(allHosts, {}),
+      begin: ({ cutNetwork }) => cutNetwork(true),
+      end: ({ cutNetwork }) => cutNetwork(false),
     }],
     claims: { blockedOn: ['network_down'], recovery: { of: 'all', withinS: 30 }, ownMbMax: ownMbUsual },
   },
