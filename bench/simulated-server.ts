@@ -12,6 +12,8 @@ import type { Limiter } from '../engine/schedule/limiter.ts'
 /** How long it takes to answer a request that finds so many others there (milliseconds); undefined: it refuses. */
 export interface SimulatedServer {
   readonly serve: (others: number, nowMs: number) => number | undefined
+  /** What it refuses may be the fault of its pages. */
+  readonly isStrained?: boolean
 }
 
 interface Sample {
@@ -81,8 +83,9 @@ export function simulate(limiter: Limiter, server: SimulatedServer, { requests, 
   let [nowMs, others, nextStartAtMs, isWaiting] = [0, 0, 0, false]
   const after = (ms: number, run: () => void): void => events.set({ atMs: nowMs + ms, run, heapIndex: -1 })
   const end = (request: { startedAtMs: number; inFlight: number }, latencyMs: number | undefined): void => {
-    if (latencyMs === undefined) limiter.throttle(request, nowMs)
-    else limiter.success(request, nowMs, latencyMs)
+    if (latencyMs !== undefined) limiter.success(request, nowMs, latencyMs)
+    else if (server.isStrained === true) limiter.strain(request, nowMs)
+    else limiter.throttle(request, nowMs)
     limiter.inFlight -= 1
     samples.push({ nowMs, limit: limiter.limit, paceMs: limiter.paceMs, isRefused: latencyMs === undefined })
     fill()
@@ -150,5 +153,5 @@ export function slowing(knee: number, random: Dice): SimulatedServer {
 
 /** Refuses a share of its requests, whatever their number. */
 export function erring(share: number, random: Dice): SimulatedServer {
-  return { serve: () => (random() < share ? undefined : logNormal(random, 100, 0.5)) }
+  return { isStrained: true, serve: () => (random() < share ? undefined : logNormal(random, 100, 0.5)) }
 }

@@ -4,7 +4,7 @@
  *
  *     fast      mean of the last 32 answers or so
  *     baseline  follows `fast` when it falls: a slow minimum
- *     risen     fast > 2 x baseline, and `limits.latencyRiseMsMin` above it, over 32 answers and a full round
+ *     risen     fast > 2 x baseline, and `limits.latencyRiseMsMin` above it, over 32 answers and a full round, twice
  *
  * A rise may have nothing to do with us. So the caller halves its limit, holds it, and the watch begins a trial: if
  * latency does not follow, our load was not the cause, and what is measured now is the new baseline. So a site that has
@@ -30,6 +30,8 @@ export class LatencyWatch {
   #answers = 0
   #fast = 0
   #baseline = Number.POSITIVE_INFINITY
+  /** The last mean was above the mark. */
+  #isSuspected = false
   /** What `fast` was when the trial began; undefined when there is none. */
   #before: number | undefined
 
@@ -46,7 +48,18 @@ export class LatencyWatch {
     if (this.#answers < ANSWERS_FIRST) return 'steady'
     if (this.#baseline === Number.POSITIVE_INFINITY) this.#baseline = this.#fast
     if (this.#fast < this.#baseline) this.#baseline += (this.#fast - this.#baseline) / ANSWERS
-    return isRound && this.#hasRisen ? 'risen' : 'steady'
+    return isRound ? this.#judge() : 'steady'
+  }
+
+  /**
+   * A mean that has just passed the mark holds answers from before the rise. So it is taken anew: what a trial is measured
+   * against must be the whole rise, or a latency that goes on rising during the trial looks like one that does not ease.
+   */
+  #judge(): LatencyVerdict {
+    const [wasSuspected, hasRisen] = [this.#isSuspected, this.#hasRisen]
+    this.#isSuspected = hasRisen && !wasSuspected
+    if (this.#isSuspected) this.restart(false)
+    return hasRisen && wasSuspected ? 'risen' : 'steady'
   }
 
   /** The load has changed, and means begin anew; with `isTrial` they decide whether it was the cause of the rise. */
