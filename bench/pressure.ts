@@ -11,6 +11,7 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
+import { frugalMalloc } from '../engine/cli/frugal-malloc.ts'
 import { chartOf } from './pressure/chart.ts'
 import { linesOf, tableOf, type Judged } from './pressure/print.ts'
 import type { RunOrder, RunResult } from './pressure/run.ts'
@@ -26,7 +27,8 @@ if (unknown !== undefined) throw new Error(`--only ${unknown}: expected one of $
 
 /** In a process of its own, so that memory is counted from nothing. */
 async function runApart(name: string, order: RunOrder): Promise<RunResult | undefined> {
-  const child = fork(fileURLToPath(new URL('./pressure/run-entry.js', import.meta.url)), [JSON.stringify({ name, ...order })], { execArgv: [] })
+  const hasBudget = scenarios.find((scenario) => scenario.name === name)?.options?.memoryBytes !== undefined
+  const child = fork(fileURLToPath(new URL('./pressure/run-entry.js', import.meta.url)), [JSON.stringify({ name, ...order })], { execArgv: [], ...(hasBudget && { env: { ...frugalMalloc, ...process.env } }) })
   const message = once(child, 'message').then(([result]) => result as RunResult)
   const [result] = await Promise.all([Promise.race([message, once(child, 'exit').then(() => undefined)]), once(child, 'exit')])
   return result

@@ -123,7 +123,7 @@ function supervisorOf(command: CrawlCommand, { dir, seeds, reporter, watch }: Wi
     onDeath: (text, pauseMs) => reporter.died(text, pauseMs),
     start(onMessage, withSeeds) {
       const stdinFd = withSeeds && command.seedsFile !== undefined ? (fd ?? openSeeds(command.seedsFile).fd) : undefined
-      const engine = startEngineProcess({ ...(stdinFd !== undefined && { stdinFd }), keepsDump: command.verbose, onMessage, onLine: (line) => reporter.engineLine(line) })
+      const engine = startEngineProcess({ ...(stdinFd !== undefined && { stdinFd }), keepsDump: command.verbose, isFrugal: command.crawl.memoryBytes !== undefined, onMessage, onLine: (line) => reporter.engineLine(line) })
       // The engine has its own copy of the descriptor now.
       if (stdinFd !== undefined && stdinFd !== 0) fs.closeSync(stdinFd)
       fd = undefined

@@ -6,6 +6,7 @@ import { fork, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { EngineOutput } from './engine-output.ts'
+import { frugalMalloc } from './frugal-malloc.ts'
 import type { ToChild, ToParent } from './messages.ts'
 
 /** How a process ended. */
@@ -31,6 +32,8 @@ export interface EngineProcessOptions {
   /** A descriptor that becomes the process's standard input. */
   readonly stdinFd?: number
   readonly keepsDump: boolean
+  /** It was given a budget of memory. What the user's environment says of memory goes before. */
+  readonly isFrugal?: boolean
   readonly onMessage: (message: ToParent) => void
   readonly onLine: (line: string) => void
 }
@@ -42,6 +45,7 @@ export function startEngineProcess(options: EngineProcessOptions): EngineProcess
   // 'advanced', because options and limits may be infinite, which JSON cannot say.
   const child = fork(options.entry ?? enginePath(), [], {
     execArgv: [], detached: true, serialization: 'advanced', stdio: [options.stdinFd ?? 'ignore', 'pipe', 'pipe', 'ipc', 'pipe'],
+    ...(options.isFrugal === true && { env: { ...frugalMalloc, ...process.env } }),
   })
   const output = new EngineOutput({ onLine: options.onLine, keepsDump: options.keepsDump })
   output.read(child.stdout!)
