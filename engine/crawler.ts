@@ -32,11 +32,12 @@ export class Crawler {
   readonly #survey: HostSurveys
   #server: StatusServer | undefined
   readonly #openedAtMs: number
-  /** Retries of earlier processes. */
   #run: Run<Settled> | undefined
   #fetchesBefore = 0
   #state: CrawlState = 'open'
   #closing: Promise<void> | undefined
+  /** The snapshot at its end: the store, which the others are read from, is closed. */
+  #lastStats: Stats | undefined
 
   private constructor(stages: OpenedStages, loop: CrawlLoop) {
     this.#stages = stages
@@ -174,8 +175,9 @@ export class Crawler {
     this.#loop.setPaused(false)
   }
 
+  /** Once the crawler is closed: the last one. */
   stats(): Stats {
-    return this.#statsFor(this.#meter)
+    return this.#lastStats ?? this.#statsFor(this.#meter)
   }
 
   /** The hosts in memory with work that are worst off: by health, then by the time since one of their URLs was started. At most 20, looked for once a second. */
@@ -282,7 +284,11 @@ export class Crawler {
     this.#state = 'closed'
     this.#stages.events.stop()
     await this.#server?.close()
-    await this.#stages.close()
+    try {
+      this.#lastStats = this.stats()
+    } finally {
+      await this.#stages.close()
+    }
   }
 
   async #listen(): Promise<void> {

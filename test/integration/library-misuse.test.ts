@@ -91,6 +91,15 @@ it('puts nothing back of an excluded host, nor by a filter that says nothing, no
   await expect(crawler.requeue({ all: true })).rejects.toMatchObject({ code: 'crawler_closed' })
 })
 
+it('tells once it is closed how it stood at its end, and goes on after no late resume', async () => {
+  await crawler.add(SEED)
+  const { pending } = crawler.stats()
+  await crawler.close()
+  crawler.resume()
+  expect(crawler.stats()).toMatchObject({ state: 'closed', pending })
+  expect(crawler.stats()).toBe(crawler.stats())
+})
+
 it('gives the directory back although its close fails, because somebody deleted the page records meanwhile', async () => {
   const place = join(dir, 'deleted')
   const first = await Crawler.open({ dir: place, threads: 1, durability: 'system' })
