@@ -1,39 +1,51 @@
 /**
- * Which hosts are meant: a set of patterns that is asked for each host, at the cost of its labels and not of the patterns.
+ * Which hosts are meant by a pattern, for rules and for sets of patterns alike. Leaf module; pure.
  *
  *     *               every host
- *     *.example.com   every name below example.com, and not itself
+ *     *.example.com   every name below example.com, and not itself; an address has none below it
  *     example.com     this one
- *
- * Leaf module; pure state.
  */
 import { domainToASCII } from 'node:url'
 
-export class HostPatterns {
-  #isAll = false
-  readonly #names = new Set<string>()
-  /** Names whose names below are meant. */
-  readonly #parents = new Set<string>()
+/** The pattern of a text in any case and script, as names of hosts are in a parsed URL; undefined when it is none. */
+export function hostPatternOf(text: string): string | undefined {
+  if (text === '*') return text
+  const isParent = text.startsWith('*.')
+  // In lower case, punycode, without a trailing dot.
+  const name = domainToASCII(isParent ? text.slice(2) : text).replace(/\.$/, '')
+  if (name === '' || name.includes('*')) return undefined
+  return isParent ? `*.${name}` : name
+}
 
-  /** Takes one more pattern, in any case and script; answers false when it is none. */
-  add(pattern: string): boolean {
-    if (pattern === '*') {
-      this.#isAll = true
-      return true
-    }
-    const isParent = pattern.startsWith('*.')
-    // As in a parsed URL: in lower case, punycode, without a trailing dot.
-    const name = domainToASCII(isParent ? pattern.slice(2) : pattern).replace(/\.$/, '')
-    if (name === '' || name.includes('*')) return false
-    ;(isParent ? this.#parents : this.#names).add(name)
-    return true
+function isAddress(host: string): boolean {
+  return host.startsWith('[') || /^[\d.]+$/.test(host)
+}
+
+/** The patterns that match a host, the most general first: one for each of its labels. */
+export function patternsOf(host: string): readonly string[] {
+  const suffixes: string[] = []
+  if (!isAddress(host)) for (let at = host.indexOf('.'); at >= 0; at = host.indexOf('.', at + 1)) suffixes.push(`*${host.slice(at)}`)
+  return ['*', ...suffixes.toReversed(), host]
+}
+
+/** Whether the pattern is one of `patternsOf(host)`. */
+export function matchesHost(pattern: string, host: string): boolean {
+  return pattern === '*' || pattern === host || (pattern.startsWith('*.') && host.endsWith(pattern.slice(1)) && !isAddress(host))
+}
+
+/** A set of patterns that is asked for each host, at the cost of its labels and not of the patterns. */
+export class HostPatterns {
+  readonly #patterns = new Set<string>()
+
+  /** Takes one more pattern; answers false when it is none. */
+  add(text: string): boolean {
+    const pattern = hostPatternOf(text)
+    if (pattern !== undefined) this.#patterns.add(pattern)
+    return pattern !== undefined
   }
 
   /** `host` as a queued URL has it: lower case, without a trailing dot. */
   has(host: string): boolean {
-    if (this.#isAll || this.#names.has(host)) return true
-    if (this.#parents.size === 0) return false
-    for (let at = host.indexOf('.'); at >= 0; at = host.indexOf('.', at + 1)) if (this.#parents.has(host.slice(at + 1))) return true
-    return false
+    return patternsOf(host).some((pattern) => this.#patterns.has(pattern))
   }
 }

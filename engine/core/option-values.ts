@@ -8,6 +8,7 @@ import { inspect } from 'node:util'
 import { readConcurrency } from './concurrency.ts'
 import { SluiceError } from './errors.ts'
 import { parseGateways } from './gateway-config.ts'
+import { hostPatternOf } from './host-patterns.ts'
 import { listenText, parseListen, type ListenAddress } from './listen-address.ts'
 import type { RecrawlPolicy } from './recrawl-policy.ts'
 
@@ -187,15 +188,13 @@ export function parseRecrawl(text: string): RecrawlPolicy | undefined {
   return kind === 'adaptive' && parts.length === 2 && floorMs <= ceilingMs ? { kind, floorMs, ceilingMs } : undefined
 }
 
-const HOST_PATTERN = /^(?:\*|(?:\*\.)?[^*]+)$/
-
 /** `*.example.com=delay:5s,weight:3`, or the same as an object. */
 function parseHostLimit(name: string, spec: ValueSpec, given: unknown): HostLimitValue {
   const fields = typeof given === 'string' ? hostLimitFields(given) : given
   if (typeof fields !== 'object' || fields === null) return refuse(name, spec, given)
   const { hosts, ...said } = fields as Record<string, unknown>
-  const pattern = typeof hosts === 'string' && HOST_PATTERN.test(hosts) ? hosts.replace(/[^*.].*$/, (host) => domainToASCII(host).replace(/\.$/, '')) : ''
-  if (pattern === '' || /^(?:\*\.)?$/.test(pattern) || Object.keys(said).length === 0) return refuse(name, spec, given)
+  const pattern = typeof hosts === 'string' ? hostPatternOf(hosts) : undefined
+  if (pattern === undefined || Object.keys(said).length === 0) return refuse(name, spec, given)
   const limit: Record<string, unknown> = {}
   for (const [fact, value] of Object.entries(said)) {
     if (!Object.hasOwn(hostLimitSpecs, fact)) return refuse(name, spec, given, `${expectations.hostLimits}, of ${Object.keys(hostLimitSpecs).join(', ')}`)

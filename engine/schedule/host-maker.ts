@@ -6,11 +6,12 @@
  */
 import type { HostRecord } from '../../storage/store.ts'
 import type { Clock } from '../core/clock.ts'
+import { matchesHost } from '../core/host-patterns.ts'
 import type { CrawlOptions, HostLimit } from '../core/options.ts'
 import type { EndedHosts } from './host-failures.ts'
 import type { Belonging } from './host-loader.ts'
 import { forgive, remember } from './host-memory.ts'
-import { HostRules, matchesHost } from './host-rules.ts'
+import { HostRules } from './host-rules.ts'
 import { newHost, type Host, type Unit } from './host.ts'
 import { Limiter } from './limiter.ts'
 import { SharedCaps, type SharedCap } from './shared-cap.ts'

@@ -1,14 +1,12 @@
 /**
- * What the operator says of hosts by pattern: a pace, a number of requests at once, a weight. Main thread; pure state.
- *
- *     example.com      that host alone
- *     *.example.com    every host below it
- *     *                every host
+ * What the operator says of hosts by pattern (core/host-patterns.ts): a pace, a number of requests at once, a weight.
+ * Main thread; pure state.
  *
  * Of the rules that match a host the most specific one holds, fact by fact: its name before the longest suffix, and what
  * was said later before what was said earlier of the same pattern. A look-up costs one step for each label of the name.
  */
 import { SluiceError } from '../core/errors.ts'
+import { patternsOf } from '../core/host-patterns.ts'
 import { limits } from '../core/limits.ts'
 import type { HostLimit, HostRule } from '../core/options.ts'
 
@@ -32,17 +30,4 @@ export class HostRules {
     if (this.#rules.size === 0) return {}
     return Object.assign({}, ...patternsOf(name).map((pattern) => this.#rules.get(pattern))) as HostLimit
   }
-}
-
-/** The patterns that match a name, the most general first. */
-function patternsOf(name: string): string[] {
-  const labels = name.split('.')
-  // An address has no hosts below it.
-  const suffixes = name.startsWith('[') || /^[\d.]+$/.test(name) ? [] : labels.slice(1).map((_, at) => `*.${labels.slice(at + 1).join('.')}`)
-  return ['*', ...suffixes.toReversed(), name]
-}
-
-/** Whether a rule of the pattern is said of the host. */
-export function matchesHost(pattern: string, name: string): boolean {
-  return patternsOf(name).includes(pattern)
 }

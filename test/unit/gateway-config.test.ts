@@ -5,7 +5,7 @@ import { inspect } from 'node:util'
 import { afterAll, describe, expect, test } from 'vitest'
 import { SluiceError } from '../../engine/core/errors.ts'
 import { GatewayConfigs, parseGateways, type ProxyGateway, type TemplateGateway } from '../../engine/core/gateway-config.ts'
-import { HostPatterns } from '../../engine/core/host-patterns.ts'
+import { HostPatterns, matchesHost, patternsOf } from '../../engine/core/host-patterns.ts'
 import { limits } from '../../engine/core/limits.ts'
 import { resolveCrawlOptions, storedOptions, type CrawlOptionsGiven } from '../../engine/core/options.ts'
 import { readGateways } from '../../engine/fetch/gateway-file.ts'
@@ -152,4 +152,16 @@ test('a pattern matches every host, one, or all below one and not itself', () =>
   const all = new HostPatterns()
   all.add('*')
   expect(all.has('anything')).toBe(true)
+})
+
+test('a rule, a set and a change of a limit mean the same hosts by a pattern, and an address has none below it', () => {
+  const hosts = ['test', 'a.test', 'b.a.test', '127.0.0.1', '[::1]', 'x0.0.1', '']
+  for (const pattern of ['*', '*.test', '*.a.test', 'test', '*.0.0.1', '127.0.0.1', '[::1]']) {
+    const patterns = new HostPatterns()
+    patterns.add(pattern)
+    const meant = hosts.filter((host) => matchesHost(pattern, host))
+    expect(hosts.filter((host) => patterns.has(host)), pattern).toEqual(meant)
+    expect(hosts.filter((host) => patternsOf(host).includes(pattern)), pattern).toEqual(meant)
+    expect(meant.includes('127.0.0.1'), pattern).toBe(pattern === '*' || pattern === '127.0.0.1')
+  }
 })

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { limits } from '../../engine/core/limits.ts'
 import { resolveCrawlOptions, type HostRule } from '../../engine/core/options.ts'
 import type { Lease } from '../../engine/schedule/host.ts'
-import { HostRules, matchesHost } from '../../engine/schedule/host-rules.ts'
+import { HostRules } from '../../engine/schedule/host-rules.ts'
 import { Scheduler, type SchedulerOptions } from '../../engine/schedule/scheduler.ts'
 import { SharedCap } from '../../engine/schedule/shared-cap.ts'
 import { MemoryFrontier } from '../support/memory-frontier.ts'
@@ -238,7 +238,6 @@ test('of the rules for a host the most specific holds, fact by fact', () => {
   expect(rules.of('a.b.example.com')).toEqual({ delayMs: 5_000, weight: 2 })
   expect(rules.of('www.example.com')).toEqual({ delayMs: 5_000, weight: 2, concurrency: { start: 1, floor: 1, ceiling: 2 } })
   expect(new HostRules([{ hosts: '*.0.0.1', weight: 2 }]).of('127.0.0.1')).toEqual({})
-  expect(matchesHost('*.test', 'test')).toBe(false)
 })
 
 test.each([
