@@ -74,6 +74,8 @@ export interface HostRecord {
   readonly excluded?: true
   readonly robots?: RobotsVerdict
   readonly limit?: number
+  /** What was refused of it, as its limiter knows that (schedule/limiter.ts). */
+  readonly limitMemory?: { readonly known?: number | undefined; readonly patience?: number | undefined; readonly paceMs?: number | undefined }
   readonly crawlDelayMs?: number
   /** Ends of its rests: the one that the crawl chose, and the one that the server asked for. */
   readonly backoffUntilMs?: number

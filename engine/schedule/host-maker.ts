@@ -10,7 +10,7 @@ import { matchesHost } from '../core/host-patterns.ts'
 import type { CrawlOptions, HostLimit } from '../core/options.ts'
 import type { EndedHosts } from './host-failures.ts'
 import type { Belonging } from './host-loader.ts'
-import { forgive, remember } from './host-memory.ts'
+import { forgive, limiterMemoryOf, remember } from './host-memory.ts'
 import { HostRules } from './host-rules.ts'
 import { newHost, type Host, type Unit } from './host.ts'
 import { Limiter } from './limiter.ts'
@@ -46,14 +46,15 @@ export class HostMaker {
     const unit = join(typeof belonging === 'string' ? belonging : belonging.unit, options.concurrency.ceiling)
     // Its turn comes behind those that wait for theirs already, however many new hosts there are.
     unit.nextStartAtMs = Math.max(unit.nextStartAtMs, clock.nowMs())
-    if (this.continuedAtMs !== undefined) {
-      unit.nextStartAtMs = Math.max(unit.nextStartAtMs, this.continuedAtMs + Math.max(options.delayMs, record.crawlDelayMs ?? 0))
-    }
-    const host = newHost({ name: record.name, unit, limiter: new Limiter(options.concurrency, { limit: record.limit }), caps: this.#capsOf(record.name, belonging) })
+    const continuedUntilMs = (this.continuedAtMs ?? Number.NEGATIVE_INFINITY) + Math.max(options.delayMs, record.crawlDelayMs ?? 0)
+    unit.nextStartAtMs = Math.max(unit.nextStartAtMs, continuedUntilMs)
+    const host = newHost({ name: record.name, unit, limiter: new Limiter(options.concurrency, limiterMemoryOf(record)), caps: this.#capsOf(record.name, belonging) })
     limit(host, this.#rules.of(record.name))
     host.turnEndedAtMs = clock.nowMs()
     host.startedAtMs = host.turnEndedAtMs
     remember(host, record, clock)
+    // A pace is a delay of the host's own.
+    if (host.limiter.paceMs > 0) host.paceUntilMs = Math.max(0, continuedUntilMs + host.limiter.paceMs)
     const known = ended.get(record.name, clock.nowMs())
     if (known?.ended !== undefined) host.ended = known.ended
     else if (known !== undefined && host.ended?.outcome === 'failed') forgive(host)

@@ -10,6 +10,7 @@ import { failureTable, type FailureCode } from '../core/errors.ts'
 import { limits } from '../core/limits.ts'
 import { Health } from './health.ts'
 import type { Host } from './host.ts'
+import type { Limiter, LimiterMemory } from './limiter.ts'
 
 /** The longest rest that we choose. */
 const restMsMax = Math.max(limits.backoffMsMax, limits.healthRestMsMax)
@@ -22,7 +23,7 @@ export function memoryOf(host: Host, clock: Clock): HostUpdate {
   const { name, limiter, crawlDelayMs, failures, failureCode, health, parked } = host
   const wallOf = (atMs: number): number | undefined => (atMs <= clock.nowMs() ? undefined : Math.round(clock.wallMs() + atMs - clock.nowMs()))
   return {
-    name, limit: limiter.limit, crawlDelayMs: crawlDelayMs || undefined,
+    name, limit: limitOf(limiter), limitMemory: limitMemoryOf(limiter), crawlDelayMs: crawlDelayMs || undefined,
     backoffUntilMs: wallOf(host.backoffUntilMs), retryAfterUntilMs: wallOf(host.retryAfterUntilMs),
     failures: failures || undefined, failureCode, health: health === 1 ? undefined : Math.round(health * 100) / 100, givenUp: givenUpOf(host), parked,
   }
@@ -35,16 +36,35 @@ export function givenUpOf({ ended, givenUpAtMs }: Host): HostRecord['givenUp'] {
 
 /** Notes of the host that what it knows now is stored. */
 export function noteStored(host: Host): void {
-  host.storedLimit = host.limiter.limit
+  host.storedLimit = limitOf(host.limiter)
+  host.storedLimitMemory = limitMemoryOf(host.limiter)
   host.storedHealth = host.health
 }
 
-/** Limit or health have drifted from what is stored; all else is stored when it changes. */
-export function isUnstored({ limiter, storedLimit, health, storedHealth }: Host): boolean {
-  return limiter.limit !== storedLimit || Math.abs(health - storedHealth) >= HEALTH_STEP
+/** Limiter or health have drifted from what is stored; all else is stored when it changes. */
+export function isUnstored({ limiter, storedLimit, storedLimitMemory, health, storedHealth }: Host): boolean {
+  const { limit, known, patience, paceMs } = limiter.memory()
+  return limit !== storedLimit || known !== storedLimitMemory?.known || patience !== storedLimitMemory?.patience || paceMs !== storedLimitMemory?.paceMs
+    || Math.abs(health - storedHealth) >= HEALTH_STEP
 }
 
-/** Gives a host what its record says. The limit is its limiter's from the start. */
+function limitOf(limiter: Limiter): number {
+  return limiter.memory().limit
+}
+
+/** Most hosts refuse nothing. */
+function limitMemoryOf(limiter: Limiter): HostRecord['limitMemory'] {
+  const { limit: _limit, ...memory } = limiter.memory()
+  return memory.known === undefined && memory.paceMs === undefined ? undefined : memory
+}
+
+/** For the limiter of a host that comes into memory; what is no number was never written by us. */
+export function limiterMemoryOf({ limit, limitMemory }: HostRecord): LimiterMemory {
+  const { known, patience, paceMs } = limitMemory ?? {}
+  return Object.fromEntries(Object.entries({ limit, known, patience, paceMs }).filter(([, value]) => Number.isFinite(value)))
+}
+
+/** Gives a host what its record says. What its limiter knows is given to that at its start. */
 export function remember(host: Host, record: HostRecord, clock: Clock): void {
   const { crawlDelayMs = 0, backoffUntilMs, retryAfterUntilMs, health = 1, failures = 0, givenUp, excluded, parked } = record
   host.crawlDelayMs = Math.min(crawlDelayMs, limits.crawlDelayMsMax)
@@ -52,6 +72,7 @@ export function remember(host: Host, record: HostRecord, clock: Clock): void {
   host.retryAfterUntilMs = untilMsOf(retryAfterUntilMs, limits.retryAfterMsMax, clock)
   host.health = Math.min(1, Math.max(0, health))
   host.storedHealth = host.health
+  host.storedLimitMemory = limitMemoryOf(host.limiter)
   if (host.health < 1) host.healthFacts = new Health(clock.nowMs(), 1 - host.health)
   if (excluded === true) host.ended = { outcome: 'excluded' }
   const parkedFor = codeOf(parked?.code)

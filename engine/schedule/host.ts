@@ -12,6 +12,7 @@
  * The hand holds URLs of the first class, best first, then those of the later class (over their domain's budget). A host
  * lies in the later lane when neither its hand nor the store has anything else.
  */
+import type { HostRecord } from '../../storage/store.ts'
 import type { FailureCode } from '../core/errors.ts'
 import type { QueuedUrl } from '../core/types.ts'
 import type { Health } from './health.ts'
@@ -125,6 +126,7 @@ export interface Host extends HeapItem {
   givenUpAtMs: number | undefined
   /** Of what is stored of it: what may drift away from that without being worth a row each time. */
   storedLimit: number
+  storedLimitMemory: HostRecord['limitMemory']
   storedHealth: number
 }
 
@@ -147,7 +149,7 @@ export function newHost({ name, unit, limiter, caps }: Pick<Host, 'name' | 'unit
     startedAtMs: 0, turnEndedAtMs: 0, placedAtMs: 0, forgetAtMs: 0, crawlDelayMs: 0, delayMs: undefined,
     failures: 0, failingSinceMs: 0, failedAtMs: Number.NEGATIVE_INFINITY, failureCode: undefined, wallFailures: 0, rampMax: Number.POSITIVE_INFINITY, bodyBytes: 0, bodiesMax: Number.POSITIVE_INFINITY,
     health: 1, healthFacts: undefined, hasAnswered: false, refused: undefined, isGated: false,
-    ended: undefined, parked: undefined, givenUpAtMs: undefined, storedLimit: limiter.limit, storedHealth: 1,
+    ended: undefined, parked: undefined, givenUpAtMs: undefined, storedLimit: limiter.limit, storedLimitMemory: undefined, storedHealth: 1,
   }
 }
 

@@ -66,6 +66,7 @@ export class Limiter {
   /** What the last step up was, until it is refused or has held. */
   #probe: 'limit' | 'pace' | undefined
   #decreasedAtMs = Number.NEGATIVE_INFINITY
+  #heldSinceMs: number | undefined
   /** Made with the first latency: most hosts are asked for a few pages only. */
   #latency: LatencyWatch | undefined
   /** What was under way when latency had risen, while that is on trial. */
@@ -101,7 +102,7 @@ export class Limiter {
   }
 
   /** What is worth keeping for a later limiter. A probe is not: nothing says that it would have held. */
-  memory(): LimiterMemory {
+  memory(): LimiterMemory & { readonly limit: number } {
     const isKnown = this.#known < Number.POSITIVE_INFINITY
     return {
       limit: Math.min(this.limit, this.#known), known: isKnown ? this.#known : undefined,
@@ -169,8 +170,9 @@ export class Limiter {
   /** The limit, or the pace, has held for so many full successes, or for so long, that more may be tried. */
   #isPatient(request: StartedRequest, nowMs: number): boolean {
     if (request.inFlight >= this.limit) this.#successes += 1
-    const heldMs = nowMs - this.#decreasedAtMs
-    return this.#successes >= this.#patience || (this.#successes > 0 && heldMs >= limits.limiterMemoryMs && heldMs < Number.POSITIVE_INFINITY)
+    // What an earlier limiter knew ages from the first success on.
+    this.#heldSinceMs ??= nowMs
+    return this.#successes >= this.#patience || (this.#successes > 0 && nowMs - this.#heldSinceMs >= limits.limiterMemoryMs)
   }
 
   /** One step up: a shorter pace, or one more at once. */
@@ -228,6 +230,7 @@ export class Limiter {
 
   #decreased(nowMs: number): void {
     this.#decreasedAtMs = nowMs
+    this.#heldSinceMs = nowMs
     this.#successes = 0
     this.#probe = undefined
   }

@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import { limits } from '../../engine/core/limits.ts'
 import type { QueuedUrl } from '../../engine/core/types.ts'
+import type { HostUpdate } from '../../storage/store.ts'
 import { restUntilMs } from '../../engine/schedule/host.ts'
-import type { Lease } from '../../engine/schedule/host.ts'
+import type { Host, Lease } from '../../engine/schedule/host.ts'
 import { Scheduler, type SchedulerOptions } from '../../engine/schedule/scheduler.ts'
 import { MemoryFrontier } from '../support/memory-frontier.ts'
 import { TestClock, turn } from '../support/test-clock.ts'
@@ -23,18 +24,18 @@ class Crawl {
     this.open()
   }
 
-  open(): void {
+  open(isContinued = false): void {
     const { clock, frontier } = this
     this.scheduler = new Scheduler({
       store: frontier, clock, random: () => 0.5, unitOf: (host) => host, onWork: () => {}, note: ({ name, ...facts }) => frontier.note(name, facts),
       options: { concurrency: { start: 4, floor: 1, ceiling: 32 }, delayMs: 0, retries: 2 }, ...this.more,
     })
-    this.scheduler.open(false)
+    this.scheduler.open(isContinued)
   }
 
-  restart(wallJumpMs = 0): void {
+  restart(wallJumpMs = 0, isContinued = false): void {
     this.clock = new TestClock({ nowMs: 77, wallMs: this.clock.wallMs() + wallJumpMs })
-    this.open()
+    this.open(isContinued)
   }
 
   start(): Lease {
@@ -79,6 +80,29 @@ describe('a restart', () => {
     crawl.clock.advance(30_000)
     crawl.start()
     expect(crawl.scheduler.candidate(), 'beside the probe').toBeUndefined()
+  })
+
+  test('finds what a host refused, and its pace, from which it goes on one pace after the opening', () => {
+    const crawl = new Crawl({ a: 500, b: 500, c: 5 })
+    const [a, b] = ['a', 'b'].map((name) => crawl.scheduler.host(name)!)
+    const end = (host: Host, inFlight: number, hasRefused: boolean): void => {
+      crawl.clock.advance(1)
+      const request = { startedAtMs: crawl.clock.nowMs(), inFlight }
+      crawl.clock.advance(1)
+      if (hasRefused) host.limiter.throttle(request, crawl.clock.nowMs())
+      else host.limiter.success(request, crawl.clock.nowMs())
+    }
+    end(a!, 4, true)
+    for (const inFlight of [4, 1, 1, 1]) end(b!, inFlight, true)
+    for (const update of crawl.scheduler.unstored()) crawl.frontier.note(update.name, JSON.parse(JSON.stringify(update)) as HostUpdate)
+    expect([...crawl.frontier.host('a')!.limitMemory ? ['a'] : [], ...crawl.frontier.host('c')?.limitMemory ? ['c'] : []], 'only those that refused').toEqual(['a'])
+    const memories = [a!, b!].map(({ limiter }) => limiter.memory())
+    expect(memories).toMatchObject([{ limit: 2, known: 3 }, { limit: 1, paceMs: expect.any(Number) }])
+    crawl.restart(0, true)
+    expect(['a', 'b'].map((name) => crawl.scheduler.host(name)!.limiter.memory())).toEqual(memories)
+    expect([...crawl.scheduler.unstored()]).toEqual([])
+    const { limiter, paceUntilMs } = crawl.scheduler.host('b')!
+    expect(paceUntilMs - crawl.clock.nowMs()).toBe(limiter.paceMs)
   })
 
   test.each([
@@ -128,13 +152,19 @@ describe('a restart', () => {
   })
 
   test('does not trust a record: odd facts are brought within their bounds, unknown codes are no end', () => {
-    const crawl = new Crawl({ a: 1, b: 1 })
+    const crawl = new Crawl({ a: 1, b: 1, c: 1, d: 1 })
     crawl.frontier.note('a', { health: 7, crawlDelayMs: 1e12, limit: 1e9, retryAfterUntilMs: 1e15, backoffUntilMs: -5 })
+    const odd = { known: -2, patience: 'much', paceMs: 1e300 } as unknown as { patience: number }
+    crawl.frontier.note('c', { limit: 1, limitMemory: odd })
+    crawl.frontier.note('d', { limit: null as unknown as number, limitMemory: 'none' as unknown as object })
     crawl.frontier.note('b', { givenUp: { code: 'no such code', atMs: crawl.clock.wallMs() } })
     crawl.restart()
     const { health, crawlDelayMs, limiter, backoffUntilMs } = crawl.scheduler.host('a')!
     expect([health, crawlDelayMs, limiter.limit, backoffUntilMs]).toEqual([1, limits.crawlDelayMsMax, 32, 0])
     expect(crawl.restOf('a')).toBe(limits.retryAfterMsMax)
+    expect(['c', 'd'].map((name) => crawl.scheduler.host(name)!.limiter.memory())).toEqual([
+      { limit: 1, known: undefined, patience: 1, paceMs: limits.paceMsMax }, { limit: 4 },
+    ])
     expect(crawl.scheduler.host('b')!.ended).toBeUndefined()
   })
 })
