@@ -58,3 +58,17 @@ test('a gateway out of quota pauses what goes through it until the time that it 
   const uncontrolled = await play(403)
   expect(asked(uncontrolled), 'if nobody heeded it').toBeGreaterThan(500)
 })
+
+test('a gateway that reaches nobody any more costs neither host nor URL, and the crawl ends by its tail with what is left parked', async () => {
+  const deadFromMs = 5_000
+  const crawl: VirtualCrawl = crawlOf(({ host, nowMs, atGateway }) => {
+    if (!isThrough(host) || nowMs < deadFromMs) return good
+    crawl.flow.gateways!.of(host)!.failed({ startedAtMs: nowMs, inFlight: atGateway, nowMs }, () => 0.5)
+    return { refuses: 'gateway_failed' }
+  }, '4:1:32', 200)
+  await crawl.play()
+  const { pending, failed } = crawl.store.counters()
+  expect([failed, crawl.loop.parked]).toEqual([0, pending])
+  expect(pending).toBeGreaterThan(0)
+  expect(crawl.web.log.filter(({ host, isPage }) => isPage && !isThrough(host))).toHaveLength(2_000)
+})
