@@ -221,7 +221,7 @@ export class FetchStage {
   #blame(run: AnyRun, { host, startedAtMs }: Pick<Lease, 'host' | 'startedAtMs'>, failed: { readonly code: FailureCode; readonly isLocal?: true; readonly timings: Failed['timings'] } | undefined): Promise<Blame> | Blame {
     const { network } = this.#parts
     if (failed === undefined || failureRule(failed.code).network !== true) {
-      if (failed?.code !== 'address_refused' && failed?.code !== 'gateway_failed') network.answered(host)
+      if (failed?.code !== 'address_refused' && failed?.code !== 'gateway_failed') network.answered(isOfGateway(failed?.code) ? undefined : host)
       return 'host'
     }
     // What is aborted comes again, whoever was to blame.
@@ -247,6 +247,11 @@ export class FetchStage {
     }))
     if (stateOfOutcome[record.outcome] === 'failed') events.failed(record)
   }
+}
+
+/** The gateway has answered, and not the host behind it. */
+function isOfGateway(code: FailureCode | undefined): boolean {
+  return code === 'gateway_throttled' || code === 'gateway_quota' || code === 'gateway_refused'
 }
 
 /** Where an answer came from. */

@@ -135,10 +135,10 @@ export class NetworkWatch<P extends Peer> {
     if (this.#held.size > 0) this.#decide()
   }
 
-  /** The host answered, whatever it said. */
-  answered(host: P): void {
+  /** The host answered, whatever it said; without one, something that is not a host of the crawl did. */
+  answered(host?: P): void {
     const nowMs = this.#is.clock.nowMs()
-    host.hasAnswered = true
+    if (host !== undefined) host.hasAnswered = true
     if (this.#downAtMs === undefined) this.#gapMs += (nowMs - this.#answeredAtMs - this.#gapMs) * GAP_WEIGHT
     this.#answeredAtMs = nowMs
     this.#isMistaken = false

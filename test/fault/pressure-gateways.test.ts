@@ -39,6 +39,14 @@ test('a gateway that answers 429 above eight at once is given about eight, charg
   expect(refusedShare(uncontrolled), 'if it did not slow down').toBeGreaterThan(0.1)
 })
 
+test('what a gateway says of itself is no answer of a host behind it, which stays a stranger', async () => {
+  const crawl = await crawlOf(({ host }) => (isThrough(host) ? { breaks: 'gateway_throttled', afterMs: 50 } : good), '4:1:32', 200).playUntil(2_000)
+  expect(crawl.web.log.filter(({ host }) => isThrough(host)).length).toBeGreaterThan(100)
+  const answered = [...crawl.parts.scheduler.hosts.values()].filter(({ hasAnswered }) => hasAnswered).map(({ name }) => name)
+  expect(answered.filter(isThrough)).toEqual([])
+  expect(answered.length).toBe(10)
+})
+
 test('a gateway out of quota pauses what goes through it until the time that it names, and no other host', async () => {
   const spent = { fromMs: 5_000, toMs: 65_000 }
   const play = (status: number): Promise<VirtualCrawl> => crawlOf(({ host, nowMs }) => {
