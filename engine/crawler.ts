@@ -242,7 +242,8 @@ export class Crawler {
 
   /**
    * Changes the limit, the delay or the weight of a host, or of those that a pattern matches (`*.example.com`: all below
-   * it; `*`: all), until the crawler is closed. What is said of a more specific pattern stands; a ceiling is never passed.
+   * it; `*`: all), until the crawler is closed. What is said of a more specific pattern stands; a ceiling of a host is never passed, and that of a
+   * unit of several hosts is the largest that was ever said of one of them.
    *
    * @throws SluiceError `crawler_closed`, `usage`, `bad_option`
    */

@@ -122,7 +122,7 @@ export class FetchStage {
       if (verdict.kind === 'allowed') scheduler.setCrawlDelay(host, verdict.crawlDelayMs ?? 0)
       const blame = answer.kind === 'aborted' ? 'network' : await this.#blame(run, { host, startedAtMs }, answer.fetch)
       if (answer.kind === 'failed' && blame === 'host') scheduler.failHost(host, answer, startedAtMs)
-      if (blame === 'host') commits.noteHost({ name: host.name, robots: robots.verdictsOf(host.name), crawlDelayMs: host.crawlDelayMs })
+      if (blame === 'host') commits.noteHost({ name: host.name, robots: robots.verdictsOf(host.name), crawlDelayMs: host.crawlDelayMs, ...(host.hasAnswered && { answered: true }) })
     } catch (error) {
       this.#onBroken(error)
     }

@@ -72,6 +72,8 @@ export interface HostRecord {
   /** Rows of the host in the queue. Kept by the store; a value given in an update is ignored. */
   readonly pending: number
   readonly excluded?: true
+  /** It answered once, if only its robots.txt. */
+  readonly answered?: true
   readonly robots?: RobotsVerdict
   readonly limit?: number
   /** What was refused of it, as its limiter knows that (schedule/limiter.ts). */

@@ -45,7 +45,7 @@ export function ramp(host: Host): void {
   host.rampMax = host.rampMax + 1 >= host.limiter.limit ? Number.POSITIVE_INFINITY : host.rampMax + 1
 }
 
-/** What a host that has not answered this process gets of --host-patience. */
+/** What a host that has never answered gets of --host-patience. */
 const STRANGER_PATIENCE = 0.1
 
 export interface HostFailure {
@@ -67,7 +67,7 @@ export function chargeHost(host: Host, { code, startedAtMs, retryAfterMs }: Host
   heedRetryAfter(host, retryAfterMs, nowMs)
   const { hostTriesMax = 1, isCertain = false, retry } = failureRule(code)
   // A host that never answered may never have been there: a mistyped seed need not be waited for as an outage is.
-  const patienceLeftMs = (host.hasAnswered ? patienceMs : STRANGER_PATIENCE * patienceMs) - (nowMs - host.failingSinceMs)
+  const patienceLeftMs = (host.hasAnswered || host.answeredOnce ? patienceMs : STRANGER_PATIENCE * patienceMs) - (nowMs - host.failingSinceMs)
   const isPatienceOver = isCertain || retry === 'never' || patienceLeftMs <= 0
   return host.failures >= hostTriesMax && isPatienceOver ? 'given up' : 'rests'
 }

@@ -67,6 +67,7 @@ export function limiterMemoryOf({ limit, limitMemory }: HostRecord): LimiterMemo
 /** Gives a host what its record says. What its limiter knows is given to that at its start. */
 export function remember(host: Host, record: HostRecord, clock: Clock): void {
   const { crawlDelayMs = 0, backoffUntilMs, retryAfterUntilMs, health = 1, failures = 0, givenUp, excluded, parked } = record
+  host.answeredOnce = record.answered === true
   host.crawlDelayMs = Math.min(crawlDelayMs, limits.crawlDelayMsMax)
   host.backoffUntilMs = untilMsOf(backoffUntilMs, restMsMax, clock)
   host.retryAfterUntilMs = untilMsOf(retryAfterUntilMs, limits.retryAfterMsMax, clock)

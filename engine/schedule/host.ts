@@ -114,6 +114,8 @@ export interface Host extends HeapItem {
   healthFacts: Health | undefined
   /** It answered this process before. */
   hasAnswered: boolean
+  /** Or an earlier one, or before it was last forgotten. */
+  answeredOnce: boolean
   /** Sequences of the URLs whose tries failed with it and that are in hand again; absent when there are none. */
   refused: Set<number> | undefined
   /** Waits for a verdict of robots.txt. */
@@ -148,7 +150,7 @@ export function newHost({ name, unit, limiter, caps }: Pick<Host, 'name' | 'unit
     isDrained: false, isFirstDrained: false, dueAtMs: Number.POSITIVE_INFINITY, retryAtMs: 0, retryTokens: undefined, backoffUntilMs: 0, retryAfterUntilMs: 0,
     startedAtMs: 0, turnEndedAtMs: 0, placedAtMs: 0, forgetAtMs: 0, crawlDelayMs: 0, delayMs: undefined,
     failures: 0, failingSinceMs: 0, failedAtMs: Number.NEGATIVE_INFINITY, failureCode: undefined, wallFailures: 0, rampMax: Number.POSITIVE_INFINITY, bodyBytes: 0, bodiesMax: Number.POSITIVE_INFINITY,
-    health: 1, healthFacts: undefined, hasAnswered: false, refused: undefined, isGated: false,
+    health: 1, healthFacts: undefined, hasAnswered: false, answeredOnce: false, refused: undefined, isGated: false,
     ended: undefined, parked: undefined, givenUpAtMs: undefined, storedLimit: limiter.limit, storedLimitMemory: undefined, storedHealth: 1,
   }
 }

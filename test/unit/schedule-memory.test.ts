@@ -223,6 +223,20 @@ describe('a host row', () => {
     expect([...crawl.scheduler.unstored()]).toEqual([])
   })
 
+  test('gives a host that answered once all of the patience with hosts, and a stranger a tenth', () => {
+    const givenUpAfter = (answered: true | undefined): number => {
+      const crawl = new Crawl({ a: 5 }, { options: { concurrency: { start: 4, floor: 1, ceiling: 32 }, delayMs: 0, retries: 2, hostPatienceMs: 300_000 } })
+      crawl.frontier.note('a', { answered })
+      crawl.restart()
+      const sinceMs = crawl.clock.nowMs()
+      while (crawl.scheduler.release(crawl.start(), { ok: false, code: 'connect_refused' }).kind !== 'fail') crawl.clock.advance(crawl.restOf('a'))
+      return crawl.clock.nowMs() - sinceMs
+    }
+    expect(givenUpAfter(true)).toBeGreaterThanOrEqual(300_000)
+    expect(givenUpAfter(undefined)).toBeGreaterThanOrEqual(30_000)
+    expect(givenUpAfter(undefined)).toBeLessThan(300_000)
+  })
+
   test('is written when a failing host has recovered', () => {
     const crawl = new Crawl({ a: 20 })
     crawl.scheduler.release(crawl.start(), { ok: false, code: 'dns_failed' })

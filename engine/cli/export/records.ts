@@ -30,7 +30,7 @@ export interface QueueRecord {
 }
 
 /** What is remembered of a host. */
-export interface HostLine extends Omit<HostRecord, 'name' | 'robots' | 'limitMemory' | 'backoffUntilMs' | 'retryAfterUntilMs' | 'givenUp' | 'parked'> {
+export interface HostLine extends Omit<HostRecord, 'name' | 'robots' | 'answered' | 'limitMemory' | 'backoffUntilMs' | 'retryAfterUntilMs' | 'givenUp' | 'parked'> {
   readonly host: string
   /** It rests until then: as the crawl chose, and as the server asked. */
   readonly backoffUntil?: string
@@ -80,7 +80,7 @@ export function* hostRecords(store: Store): Generator<readonly HostLine[], void>
   }
 }
 
-function hostLine({ name, robots, limitMemory: _limitMemory, backoffUntilMs, retryAfterUntilMs, givenUp, parked, ...facts }: HostRecord): HostLine {
+function hostLine({ name, robots, answered: _answered, limitMemory: _limitMemory, backoffUntilMs, retryAfterUntilMs, givenUp, parked, ...facts }: HostRecord): HostLine {
   return {
     host: name, ...facts,
     ...(backoffUntilMs !== undefined && { backoffUntil: iso(backoffUntilMs) }), ...(retryAfterUntilMs !== undefined && { retryAfterUntil: iso(retryAfterUntilMs) }),
