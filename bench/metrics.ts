@@ -66,7 +66,7 @@ console.log(`the pressure of stats(), without the ring's words: ${lookMs.toFixed
 const survey = surveyHosts(hosts, 100_000)
 const noneFull = { host_full: 0, domain_full: 0, queue_full: 0, store_full: 0 }
 const stats = {
-  ...noCounters, state: 'running', blockedOn: 'nothing', leased: 0, inFlight: 0, hosts: 0, retryShare: 0, networkDowns: 0, networkDownMs: 0, hostsUnhealthy: 0, fetches: 0, commitLagMs: 0, challenged: 0, blocked: 0, shed: { isShedding: false, deferred: {}, dropped: noneFull, refused: noneFull }, loopUtilization: 0, workersLost: 0,
+  ...noCounters, state: 'running', blockedOn: 'nothing', leased: 0, inFlight: 0, hosts: 0, retryShare: 0, networkDowns: 0, networkDownMs: 0, hostsUnhealthy: 0, hostsGivenUp: 0, hostsParked: 0, fetches: 0, commitLagMs: 0, challenged: 0, blocked: 0, shed: { isShedding: false, deferred: {}, dropped: noneFull, refused: noneFull }, loopUtilization: 0, workersLost: 0,
   linksDroppedKnown: 0, durability: 'commit', bounds: [{ name: 'slots', unit: 'items', used: 1, limit: 2, max: 2, derivedFrom: 'its size' }], residentBytes: 0, elapsedMs: 0, pressure: pressureOf(source, [0.5]),
   store: { commits: 0, rowsWritten: 0, linksKnown: 0, linksLookedUp: 0, linksNew: 0, bytesUsed: 0, fileBytes: 0 },
 } as const

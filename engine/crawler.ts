@@ -143,7 +143,7 @@ export class Crawler {
       for await (const page of this.#pagesOf(run)) await consume(onPage, page)
     }
     if (run.error !== undefined) throw run.error
-    return summaryOf(this.#stages.parts, run, this.#loop.parked)
+    return summaryOf(this.#stages.parts, run, this.#loop)
   }
 
   /**

@@ -2,7 +2,7 @@
  * The snapshot that `stats()` gives: every bound with its fill, and what holds the crawl back. Reads, never writes.
  * Main thread.
  */
-import type { CrawlState, HostPressure, HostStats, Stats, Summary } from './core/api-types.ts'
+import type { CrawlState, FlowCounts, HostPressure, HostStats, Stats, Summary } from './core/api-types.ts'
 import type { Counters } from './core/types.ts'
 import type { CrawlLoop } from './crawl-loop.ts'
 import type { CrawlParts } from './crawl-parts.ts'
@@ -39,7 +39,7 @@ export interface StatsSource {
 }
 
 export function statsOf({ parts, loop, meter, state, run, elapsedMs, fetches }: StatsSource): Stats {
-  const { commits, fetcher, gate, gateways, network, options, pool, scheduler, store } = parts
+  const { commits, fetcher, gate, gateways, options, pool, scheduler, store } = parts
   const [counters, nextDueAtMs] = [store.counters(), store.nextDueAtMs()]
   const [slots, sockets] = [pool.stats(), fetcher.stats()]
   const bounds = boundTable({
@@ -48,11 +48,15 @@ export function statsOf({ parts, loop, meter, state, run, elapsedMs, fetches }: 
   })
   return Object.freeze({
     ...counters, state, blockedOn: loop.blockedOn, leased: scheduler.leasedCount, inFlight: loop.inFlight, hosts: scheduler.hostsCount,
-    retryShare: scheduler.retries.share, networkDowns: network.downs, networkDownMs: Math.round(network.downMs), hostsUnhealthy: scheduler.sets.unwell.size, fetches, ...loop.walls, shed: loop.shed, commitLagMs: Math.round(commits.lagMs),
+    retryShare: scheduler.retries.share, fetches, ...flowCountsOf(parts, loop), commitLagMs: Math.round(commits.lagMs),
     loopUtilization: meter.read(), workersLost: slots.workersLost, linksDroppedKnown: loop.linksKnown,
     ...(gateways && { gateways: gateways.stats() }), store: store.stats(), ...(nextDueAtMs !== undefined && { nextDueAtMs }), durability: options.durability, bounds,
     pressure: pressureOf({ parts, meter: loop.meter }, meter.workers.read(slots.loops ?? [])), residentBytes: process.memoryUsage.rss(), elapsedMs,
   })
+}
+
+function flowCountsOf({ network, scheduler }: CrawlParts, { shed, walls }: CrawlLoop): FlowCounts {
+  return { networkDowns: network.downs, networkDownMs: Math.round(network.downMs), hostsUnhealthy: scheduler.sets.unwell.size, ...scheduler.rulingCounts, ...walls, shed }
 }
 
 /** How a crawl stands, as `sluice status --json` and /status.json tell it. */
@@ -60,11 +64,11 @@ export function statusOf({ state, pages, failed, pending, ...rest }: Counters & 
   return { state, pages, failed, queued: pending, ...rest }
 }
 
-export function summaryOf(parts: CrawlParts, run: Run<Settled>, parked: number): Summary {
+export function summaryOf(parts: CrawlParts, run: Run<Settled>, loop: CrawlLoop): Summary {
   const [{ error }, nextDueAtMs] = [run, parts.store.nextDueAtMs()]
   return Object.freeze({
-    ...parts.store.counters(), state: run.reason ?? 'stopped', pagesThisRun: run.pagesStored, fetchesThisRun: run.fetches, parked, ...(nextDueAtMs !== undefined && { nextDueAtMs }),
-    elapsedMs: Math.round(parts.clock.nowMs() - run.startedAtMs),
+    ...parts.store.counters(), state: run.reason ?? 'stopped', pagesThisRun: run.pagesStored, fetchesThisRun: run.fetches, parked: loop.parked, ...(nextDueAtMs !== undefined && { nextDueAtMs }),
+    elapsedMs: Math.round(parts.clock.nowMs() - run.startedAtMs), flow: flowCountsOf(parts, loop),
     ...(error && { error: { code: error.code, message: error.message } }),
   })
 }

@@ -12,6 +12,7 @@ import { hostNameOf } from '../core/host-name.ts'
 import { count, percent, plural, shellPath, shortDuration, shortSize } from './human.ts'
 import { askRunning, checkCrawl, neverMet, readStore } from './owner.ts'
 import { blockedOn } from './progress.ts'
+import { troubleLines } from './troubles.ts'
 import { boundLines, gatewayLines, hostPressureLines, stageLines, timeLine } from './status-tables.ts'
 
 export interface StatusCommand {
@@ -63,7 +64,7 @@ function runningText(dir: string, { stats, worstHosts, pid }: Running): string {
     ...sumsOf(stats),
     `now: ${plural(stats.hosts, 'host')} with work, ${count(stats.inFlight)} in flight, ${count(stats.leased)} taken from the queue, memory ${shortSize(stats.residentBytes)}`,
     storeText(stats), knownText(stats),
-    timeLine(pressure), `busy: main loop ${percent(stats.loopUtilization)}, parse workers ${pressure.workerUtilizations.map(percent).join(' ') || 'none'}`,
+    ...troubleLines(stats), timeLine(pressure), `busy: main loop ${percent(stats.loopUtilization)}, parse workers ${pressure.workerUtilizations.map(percent).join(' ') || 'none'}`,
     ...gatewayLines(stats.gateways), ...hostPressureLines(worstHosts), '', ...stageLines(pressure.stages), '', ...boundLines(stats.bounds),
   ].join('\n')
 }

@@ -150,8 +150,24 @@ export interface HostPressure {
   readonly shares?: HostShares
 }
 
+/** What went wrong around a crawl and did not stop it. Of this process. */
+export interface FlowCounts {
+  /** How often the network here was found to be away, and for how long in all, milliseconds. */
+  readonly networkDowns: number
+  readonly networkDownMs: number
+  /** Hosts in memory that rest, or are probed, because their health has sunk too low. */
+  readonly hostsUnhealthy: number
+  /** How often a host was given up, so that its URLs failed; and parked, because it asks to be paid. */
+  readonly hostsGivenUp: number
+  readonly hostsParked: number
+  /** Answers that were a challenge or a block page in the place of the page. */
+  readonly challenged: number
+  readonly blocked: number
+  readonly shed: ShedStats
+}
+
 /** An immutable snapshot, made when asked for. */
-export interface Stats extends Counters {
+export interface Stats extends Counters, FlowCounts {
   readonly state: CrawlState
   readonly blockedOn: BlockedOn
   /** Of the pending URLs: claimed and without a stored outcome. */
@@ -162,20 +178,11 @@ export interface Stats extends Counters {
   readonly hosts: number
   /** Tries after the first, and of URLs that their resting host refused, as a share of all fetches of this process, 0 to 1. */
   readonly retryShare: number
-  /** How often the network here was found to be away, and for how long in all, milliseconds; in this process. */
-  readonly networkDowns: number
-  readonly networkDownMs: number
-  /** Hosts in memory that rest, or are probed, because their health has sunk too low. */
-  readonly hostsUnhealthy: number
   readonly fetches: number
-  /** Answers to this process that were a challenge or a block page in the place of the page. */
-  readonly challenged: number
-  readonly blocked: number
   /** Age of the oldest outcome that is not stored, milliseconds. */
   readonly commitLagMs: number
   /** Share of the time since the last call of `stats()` in which the main loop was busy, 0 to 1. */
   readonly loopUtilization: number
-  readonly shed: ShedStats
   readonly workersLost: number
   /** Links that workers of this process dropped because the known table proved them to be in the crawl already. */
   readonly linksDroppedKnown: number
@@ -245,6 +252,8 @@ export interface Summary extends Counters {
   /** Wall clock, when the next ended URL falls due to be fetched again; absent when none does. */
   readonly nextDueAtMs?: number
   readonly elapsedMs: number
+  /** Absent when the process died that knew it. */
+  readonly flow?: FlowCounts
   /** With `failed`: the code and text of what ended it. */
   readonly error?: { readonly code: ErrorCode; readonly message: string }
 }

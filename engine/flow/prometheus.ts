@@ -8,7 +8,7 @@
  */
 import { Gauge, Registry, type MetricObjectWithValues, type MetricValue } from 'prom-client'
 import type { LoopTimes } from '../../threads/worker-registry.ts'
-import type { Bound, StagePressure, Stats } from '../core/api-types.ts'
+import type { Bound, GatewayStats, StagePressure, Stats } from '../core/api-types.ts'
 import { histogramBoundsMs, type Histogram } from './histogram.ts'
 import type { HostSurvey } from './host-survey.ts'
 import { mainLoopTimes } from './loop-shares.ts'
@@ -99,6 +99,8 @@ function samples(label: string, entries: Iterable<readonly [string, number]>): S
   return Array.from(entries, ([name, value]) => ({ labels: { [label]: name }, value }))
 }
 
+const shedActions = ['deferred', 'dropped', 'refused'] as const
+
 const crawlFamilies: readonly Family[] = [
   counter('pages_total', 'Pages of the crawl: answers of servers that are stored.', ({ pages }) => pages),
   {
@@ -114,8 +116,26 @@ const crawlFamilies: readonly Family[] = [
   counter('fetches_total', 'Fetches of this process.', ({ fetches }) => fetches),
   counter('retries_total', 'Retries of the crawl.', ({ retries }) => retries),
   gauge('retry_share', 'Tries after the first as a share of all fetches of this process.', ({ retryShare }) => retryShare),
+  counter('challenge_pages_total', 'Answers to this process that were a challenge in the place of the page.', ({ challenged }) => challenged),
+  counter('block_pages_total', 'Answers to this process that said that it is blocked, in the place of the page.', ({ blocked }) => blocked),
   counter('workers_lost_total', 'Parse workers that died.', ({ workersLost }) => workersLost),
   gauge('hosts', 'Hosts with work that are in memory.', ({ hosts }) => hosts),
+  gauge('hosts_unhealthy', 'Hosts in memory that rest, or are probed, because their health has sunk too low.', ({ hostsUnhealthy }) => hostsUnhealthy),
+  counter('hosts_given_up_total', 'Hosts that this process gave up.', ({ hostsGivenUp }) => hostsGivenUp),
+  counter('hosts_parked_total', 'Hosts that this process parked, because they ask to be paid.', ({ hostsParked }) => hostsParked),
+  counter('network_downs_total', 'Times that the network here was found to be away.', ({ networkDowns }) => networkDowns),
+  counter('network_down_seconds_total', 'Time in which the network here was away.', ({ networkDownMs }) => networkDownMs / 1_000),
+  gauge('shedding', '1 while URLs give way because our own stages hold the crawl.', ({ shed }) => Number(shed.isShedding)),
+  {
+    name: 'shed_urls_total', type: 'counter', help: 'URLs that gave way: deferred (their turn, by the stage that held the crawl), dropped from the queue or refused, by what was full.',
+    read: ({ stats: { shed } }) => shedActions.flatMap((action) => Object.entries(shed[action]).map(([reason, value]) => ({ labels: { action, reason }, value }))),
+  },
+  gateway('in_flight', 'gauge', 'Requests under way through each gateway.', ({ inFlight }) => inFlight),
+  gateway('limit', 'gauge', 'Requests at once that each gateway is given now.', ({ limit }) => limit),
+  gateway('paused', 'gauge', '1 while nothing goes through a gateway.', ({ pausedUntil }) => Number(pausedUntil !== undefined)),
+  gateway('throttled_total', 'counter', 'Answers 429 of each gateway.', ({ throttled }) => throttled),
+  gateway('quota_hits_total', 'counter', 'Answers of each gateway that its quota is spent.', ({ quotaHits }) => quotaHits),
+  gateway('failures_total', 'counter', 'Failures of each gateway itself.', ({ failed }) => failed),
   gauge('resident_bytes', 'Resident memory of the engine.', ({ residentBytes }) => residentBytes),
   gauge('store_bytes', "Bytes in use of the store's file.", ({ store }) => store.bytesUsed),
   counter('commits_total', 'Transactions of this process.', ({ store }) => store.commits),
@@ -147,6 +167,10 @@ const pressureFamilies: readonly Family[] = [
 
 function bound(name: string, help: string, read: (bound: Bound) => number): Family {
   return { name: `bound_${name}`, type: 'gauge', help, read: ({ stats }) => samples('bound', stats.bounds.map((one) => [one.name, read(one)])) }
+}
+
+function gateway(name: string, type: Family['type'], help: string, read: (gateway: GatewayStats) => number): Family {
+  return { name: `gateway_${name}`, type, help, read: ({ stats: { gateways = [] } }) => samples('gateway', gateways.map((one) => [one.name, read(one)])) }
 }
 
 function stage(name: string, type: Family['type'], help: string, read: (stage: StagePressure) => number): Family {

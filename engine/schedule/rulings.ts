@@ -48,6 +48,8 @@ export interface RulingsOptions {
 export class Rulings {
   readonly #is: RulingsOptions
   readonly #unwell = new Set<Host>()
+  /** How often a host was given up, and parked. */
+  readonly counts = { hostsGivenUp: 0, hostsParked: 0 }
 
   constructor(options: RulingsOptions) {
     this.#is = options
@@ -150,6 +152,7 @@ export class Rulings {
   }
 
   #park(host: Host, parked: Omit<NonNullable<Host['parked']>, 'atMs'>): Ruling {
+    if (host.parked === undefined) this.counts.hostsParked += 1
     host.parked ??= { ...parked, atMs: this.#is.clock.wallMs() }
     this.#is.note(host)
     return { kind: 'rest' }
@@ -164,6 +167,7 @@ export class Rulings {
 
   #giveUp(host: Host, code: FailureCode): void {
     if (host.ended !== undefined) return
+    this.counts.hostsGivenUp += 1
     host.ended = { outcome: 'failed', code }
     host.givenUpAtMs = this.#is.clock.wallMs()
     this.#is.onGivenUp(host)

@@ -88,6 +88,11 @@ export class Scheduler {
     return { working: this.#bench.working, unwell: this.#rulings.unwell }
   }
 
+  /** How often a host was given up, and parked, by this process. */
+  get rulingCounts(): Readonly<Rulings['counts']> {
+    return this.#rulings.counts
+  }
+
   /** Where each leased URL stands, for whoever moves it on. */
   get places(): Places {
     return this.#hands.places

@@ -60,12 +60,13 @@ it('a site that answers with nothing but walls in its bodies is given up, though
   // Those that were asked for before the first was read are not counted again: the host is tried thrice.
   expect(web.asked.length).toBeLessThan(100)
   expect(crawler.stats().blocked).toBe(web.asked.length)
+  expect(summary.flow, 'and the summary tells of it').toMatchObject({ blocked: web.asked.length, hostsGivenUp: 1, hostsParked: 0 })
 })
 
 it('a site that asks to be paid is parked with its price', async () => {
   web = await openSmallWeb(['a.test'], () => ({ html: 'pay', status: 402, headers: { 'crawler-price': 'USD 0.01' } }))
   crawler = await Crawler.open(web.options)
   await crawler.add(`${web.origin('a.test')}/`)
-  await crawler.start()
+  expect((await crawler.start()).flow).toMatchObject({ hostsGivenUp: 0, hostsParked: 1 })
   expect(crawler.host('a.test')).toMatchObject({ pending: 1, parked: { code: 'http_402', price: 'USD 0.01' } })
 })

@@ -78,7 +78,7 @@ const noneFull = { host_full: 0, domain_full: 0, queue_full: 0, store_full: 0 }
 
 export function statsWith(given: Partial<Stats> = {}): Stats {
   return {
-    ...countersWith(), state: 'running', blockedOn: 'nothing', leased: 0, inFlight: 0, hosts: 0, retryShare: 0, networkDowns: 0, networkDownMs: 0, hostsUnhealthy: 0,
+    ...countersWith(), state: 'running', blockedOn: 'nothing', leased: 0, inFlight: 0, hosts: 0, retryShare: 0, networkDowns: 0, networkDownMs: 0, hostsUnhealthy: 0, hostsGivenUp: 0, hostsParked: 0,
     fetches: 0, commitLagMs: 0, challenged: 0, blocked: 0, shed: { isShedding: false, deferred: {}, dropped: noneFull, refused: noneFull }, loopUtilization: 0, workersLost: 0, linksDroppedKnown: 0, durability: 'commit',
     store: { commits: 0, rowsWritten: 0, linksKnown: 0, linksLookedUp: 0, linksNew: 0, bytesUsed: 0, fileBytes: 0 }, bounds: [], pressure: noPressure, residentBytes: 0, elapsedMs: 0, ...given,
   }

@@ -1,7 +1,19 @@
 /** The tables of `sluice status`. */
 import { describe, expect, it } from 'vitest'
 import { boundLines, hostPressureLines, stageLines, timeLine } from '../../engine/cli/status-tables.ts'
-import { noPressure } from '../support/cli.ts'
+import { summaryLines } from '../../engine/cli/summary.ts'
+import { troubleLines } from '../../engine/cli/troubles.ts'
+import { noPressure, statsWith, summaryWith } from '../support/cli.ts'
+
+describe('the line of what went wrong', () => {
+  it('names hosts, walls, the network and what was shed, and is not there while nothing is wrong', () => {
+    const { shed } = statsWith()
+    const trouble = { hostsGivenUp: 2, hostsUnhealthy: 1, hostsParked: 1, challenged: 12, blocked: 1, networkDowns: 1, networkDownMs: 62_000, shed: { ...shed, isShedding: true, deferred: { commit: 3_000, loop: 1 } } }
+    expect(troubleLines(statsWith())).toEqual([])
+    expect(troubleLines(trouble)).toEqual(['trouble: 2 hosts given up, 1 host unhealthy, 1 host parked for asking to be paid, 12 challenge pages, 1 block page, the network away 1 time, for 1m 02s, shedding now, URLs shed: 3,001 put off'])
+    expect(summaryLines({ dir: 'd', summary: summaryWith({ flow: trouble }), failures: { byCode: {}, seeds: 0 }, elapsedMs: 0, canContinue: true })[0]).toMatch(/^trouble: 2 hosts given up/)
+  })
+})
 
 describe('the tables of a running crawl', () => {
   it('show each stage with its depth and age, and what the crawl waited for it', () => {

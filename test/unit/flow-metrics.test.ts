@@ -1,6 +1,6 @@
 /** What Prometheus is told, and which hosts are told to be worst off. */
 import { describe, expect, it } from 'vitest'
-import type { HostPressure } from '../../engine/core/api-types.ts'
+import type { HostPressure, Stats } from '../../engine/core/api-types.ts'
 import { HostSurveys, surveyHosts } from '../../engine/flow/host-survey.ts'
 import { Places } from '../../engine/flow/places.ts'
 import { PressureMeter } from '../../engine/flow/pressure.ts'
@@ -53,12 +53,12 @@ describe('the worst hosts', () => {
 /** The text format 0.0.4: a comment, or a name with labels and a number. */
 const LINE = /^(?:# HELP [a-z_]+ \S.*|# TYPE ([a-z_]+) (?:counter|gauge|histogram)|([a-z_]+)(?:\{((?:[a-z_]+="(?:[^"\\\n]|\\["\\n])*",?)+)\})? (?:[-+]?[\d.]+(?:e[-+]?\d+)?|[-+]Inf|NaN))$/
 
-function sourceWith(worst: readonly HostPressure[] = []): { prometheus: Prometheus; meter: PressureMeter; places: Places; clock: TestClock } {
+function sourceWith(worst: readonly HostPressure[] = [], given: Partial<Stats> = {}): { prometheus: Prometheus; meter: PressureMeter; places: Places; clock: TestClock } {
   const clock = new TestClock()
   const [meter, places] = [new PressureMeter(clock.nowMs()), new Places(clock)]
   const stats = statsWith({
     pages: 7, bounds: [{ name: 'slots', unit: 'items', used: 3, limit: 8, max: 8, derivedFrom: 'its size' }], blockedOn: 'commit',
-    pressure: { ...noPressure, stages: [{ name: 'commit', depth: 2, oldestMs: 1_500, refused: 9, blocked: 1, blockedMs: 250 }], blockedMs: { commit: 250, nothing: 750 } },
+    pressure: { ...noPressure, stages: [{ name: 'commit', depth: 2, oldestMs: 1_500, refused: 9, blocked: 1, blockedMs: 250 }], blockedMs: { commit: 250, nothing: 750 } }, ...given,
   })
   const prometheus = new Prometheus({ stats: () => stats, survey: () => ({ worst: [...worst], byLimit: [{ limitMax: 4, hosts: 3 }] }), workerLoops: () => [{ busyMs: 1_500, idleMs: 500 }], meter, places })
   return { prometheus, meter, places, clock }
@@ -85,6 +85,19 @@ describe('the text for Prometheus', () => {
       'sluice_blocked_on{cause="commit"} 1', 'sluice_blocked_seconds_total{cause="nothing"} 0.75', 'sluice_loop_busy_seconds_total{loop="worker_1"} 1.5',
       'sluice_hosts_by_limit{limit="4"} 3',
     ]) expect(text.split('\n')).toContain(line)
+  })
+
+  it('tells what went wrong: gateways, walls, the network, hosts that are ill, given up or parked, and what was shed', async () => {
+    const full = { host_full: 0, domain_full: 0, queue_full: 3, store_full: 0 }
+    const text = await sourceWith([], {
+      challenged: 2, blocked: 1, networkDowns: 1, networkDownMs: 1_500, hostsUnhealthy: 4, hostsGivenUp: 5, hostsParked: 6, shed: { isShedding: true, deferred: { commit: 7 }, dropped: full, refused: full },
+      gateways: [{ name: 'one', limit: 8, inFlight: 3, throttled: 9, quotaHits: 1, failed: 2, pausedUntil: 'resume' }],
+    }).prometheus.text()
+    for (const line of [
+      'challenge_pages_total 2', 'block_pages_total 1', 'network_downs_total 1', 'network_down_seconds_total 1.5', 'hosts_unhealthy 4', 'hosts_given_up_total 5', 'hosts_parked_total 6', 'shedding 1',
+      'shed_urls_total{action="deferred",reason="commit"} 7', 'shed_urls_total{action="dropped",reason="queue_full"} 3', 'gateway_limit{gateway="one"} 8', 'gateway_in_flight{gateway="one"} 3',
+      'gateway_paused{gateway="one"} 1', 'gateway_throttled_total{gateway="one"} 9', 'gateway_quota_hits_total{gateway="one"} 1', 'gateway_failures_total{gateway="one"} 2',
+    ]) expect(text.split('\n')).toContain(`sluice_${line}`)
   })
 
   it('has histograms whose buckets add up, those observed since the last scrape among them', async () => {
