@@ -17,7 +17,7 @@ import { stateOfOutcome, type PageRecord } from './core/types.ts'
 import { CrawlLoop } from './crawl-loop.ts'
 import { AckWindow } from './flow/ack-window.ts'
 import { HostSurveys } from './flow/host-survey.ts'
-import { StatusServer } from './listen.ts'
+import type { StatusServer } from './listen.ts'
 import { openStages, type OpenedStages } from './open-stages.ts'
 import type { Settled } from './parse-stage.ts'
 import { stagesOf } from './pressure.ts'
@@ -30,7 +30,6 @@ export class Crawler {
   readonly #loop: CrawlLoop
   readonly #meter = new LoopMeter()
   readonly #survey: HostSurveys
-  #server: StatusServer | undefined
   readonly #openedAtMs: number
   #run: Run<Settled> | undefined
   #fetchesBefore = 0
@@ -66,7 +65,7 @@ export class Crawler {
     const crawler = new Crawler(stages, late.loop)
     try {
       stages.parts.scheduler.open(stages.isContinued, stages.parts.suspects.hosts)
-      await crawler.#listen()
+      if (stages.server !== undefined) await crawler.#tell(stages.server)
     } catch (error) {
       stages.events.stop()
       await stages.close().catch(() => {
@@ -93,7 +92,7 @@ export class Crawler {
 
   /** Where Prometheus finds its text, with the port that was taken; undefined without the option `listen`. */
   get metricsUrl(): string | undefined {
-    return this.#server?.metricsUrl
+    return this.#stages.server?.metricsUrl
   }
 
   /**
@@ -284,7 +283,7 @@ export class Crawler {
     if (run !== undefined) await this.#conclude(run).catch(() => {})
     this.#state = 'closed'
     this.#stages.events.stop()
-    await this.#server?.close()
+    await this.#stages.server?.close()
     try {
       this.#lastStats = this.stats()
     } finally {
@@ -292,14 +291,12 @@ export class Crawler {
     }
   }
 
-  async #listen(): Promise<void> {
-    const { listen } = this.#stages.parts.options
-    if (listen === undefined) return
+  async #tell(server: StatusServer): Promise<void> {
     const [meter, loop, survey] = [new LoopMeter(), this.#loop.meter, () => this.#survey.read()]
     const stats = (): Stats => this.#statsFor(meter)
     const { Prometheus } = await import('./flow/prometheus.ts')
     const metrics = new Prometheus({ stats, survey, meter: loop, places: this.#stages.parts.scheduler.places, workerLoops: () => this.#stages.parts.pool.stats().loops ?? [] })
-    this.#server = await StatusServer.open(listen, { status: () => statusOf({ ...stats(), worstHosts: survey().worst, pid: process.pid }), metrics: () => metrics.text() })
+    server.tell({ status: () => statusOf({ ...stats(), worstHosts: survey().worst, pid: process.pid }), metrics: () => metrics.text() })
   }
 
   #begin(options: RunOptions, hasConsumer: boolean): Run<Settled> {

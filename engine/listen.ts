@@ -23,14 +23,18 @@ export interface StatusSource {
 export class StatusServer {
   readonly metricsUrl: string
   readonly #server: Server
+  #source: StatusSource | undefined
 
   private constructor(server: Server, address: ListenAddress) {
     this.#server = server
     this.metricsUrl = `http://${listenText(address)}/metrics`
   }
 
-  /** Throws `port_in_use`, or `bad_option` for an address or a port that this process cannot have. */
-  static async open(given: ListenAddress, source: StatusSource): Promise<StatusServer> {
+  /**
+   * Takes the port; answers 503 until there is something to `tell`. Throws `port_in_use`, or `bad_option` for an address or
+   * a port that this process cannot have.
+   */
+  static async open(given: ListenAddress): Promise<StatusServer> {
     const server = createServer({ requestTimeout: limits.listenRequestMsMax, headersTimeout: limits.listenRequestMsMax, maxHeaderSize: limits.headerBytesMax })
     server.maxConnections = limits.listenConnectionsMax
     await new Promise<void>((resolve, reject) => {
@@ -38,9 +42,14 @@ export class StatusServer {
       server.listen({ host: given.address, port: given.port }, resolve)
     })
     server.unref()
+    const opened = new StatusServer(server, { address: given.address, port: (server.address() as AddressInfo).port })
     const isGuarded = isLoopback(given.address)
-    server.on('request', (request, response) => void answer(request, response, { source, isGuarded }))
-    return new StatusServer(server, { address: given.address, port: (server.address() as AddressInfo).port })
+    server.on('request', (request, response) => void answer(request, response, { source: opened.#source, isGuarded }))
+    return opened
+  }
+
+  tell(source: StatusSource): void {
+    this.#source = source
   }
 
   async close(): Promise<void> {
@@ -73,7 +82,7 @@ function isLocalName(header: string | undefined): boolean {
 }
 
 interface Answering {
-  readonly source: StatusSource
+  readonly source: StatusSource | undefined
   readonly isGuarded: boolean
 }
 
@@ -85,6 +94,7 @@ async function answer(request: IncomingMessage, response: ServerResponse, { sour
     response.setHeader('allow', 'GET, HEAD')
     return send(response, 405, 'text/plain', 'only GET and HEAD\n')
   }
+  if (source === undefined) return send(response, 503, 'text/plain', 'the crawl is being opened\n')
   const path = request.url?.split('?', 1)[0]
   try {
     if (path === '/metrics') send(response, 200, 'text/plain; version=0.0.4; charset=utf-8', await source.metrics())

@@ -42,6 +42,7 @@ import { Recrawl } from './schedule/recrawl.ts'
 import { Scheduler } from './schedule/scheduler.ts'
 import { configureStore } from './store-options.ts'
 import { ShedLog } from './shed-log.ts'
+import { StatusServer } from './listen.ts'
 import { Suspects } from './suspects.ts'
 import { RobotsGate } from './web/robots.ts'
 
@@ -60,6 +61,8 @@ export interface OpenedStages {
   readonly keyPolicy: KeyPolicy
   readonly isContinued: boolean
   readonly changedOptions: readonly string[]
+  /** With `listen`. */
+  readonly server: StatusServer | undefined
   onControl(handler: (request: unknown) => Promise<object>): void
   close(): Promise<void>
 }
@@ -102,7 +105,7 @@ async function openAll(given: CrawlOptionsGiven, on: StageEvents, closers: Close
   const dir = resolve(resolveCrawlOptions(given).dir)
   const lock = await acquireDir(dir, { waitMs: limits.lockWaitMs })
   closers.push(() => lock.close())
-  const shedLog = await openShedLog(given, closers)
+  const [shedLog, server] = [await openShedLog(given, closers), await openServer(given, closers)]
   const [known, queries] = [KnownTable.create(), QueryGrowth.create()]
   const store = await openStore(dir, { known, queries, durability: resolveCrawlOptions(given).durability })
   closers.push(() => store.close())
@@ -165,7 +168,7 @@ async function openAll(given: CrawlOptionsGiven, on: StageEvents, closers: Close
       recrawl: new Recrawl(options.recrawl, Math.random), nearDuplicates: wantsSimhash(options) ? new NearDuplicates() : undefined,
     },
     events, scopeTable, keyPolicy, isContinued: Object.keys(before).length > 0,
-    changedOptions: changesOf(before, options),
+    changedOptions: changesOf(before, options), server,
     onControl: (handler) => lock.onRequest(handler),
     close: () => closers.close(),
   }
@@ -177,6 +180,15 @@ async function openShedLog(given: CrawlOptionsGiven, closers: Closers): Promise<
   const log = await ShedLog.open(file, (error) => process.emitWarning(`the shed log ${file} cannot be written: ${String(error)}`, { code: 'SLUICE_SHED_LOG' }))
   closers.push(() => log.close())
   return log
+}
+
+/** Before the store, so that a port that is taken leaves nothing behind; behind the lock, since it may be its owner's. */
+async function openServer(given: CrawlOptionsGiven, closers: Closers): Promise<StatusServer | undefined> {
+  const { listen } = resolveCrawlOptions(given)
+  if (listen === undefined) return undefined
+  const server = await StatusServer.open(listen)
+  closers.push(() => server.close())
+  return server
 }
 
 async function freeSpaceOf(dir: string): Promise<FreeSpace> {

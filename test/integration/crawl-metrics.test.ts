@@ -1,5 +1,6 @@
 /** The pressure of real crawls: that the stages hold what is leased, and that those who look from outside see the same. */
 import diagnostics from 'node:diagnostics_channel'
+import { readdirSync } from 'node:fs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { Crawler, type Stats, type StageName, type StagePressure } from '../../engine/index.ts'
 import { script, until } from '../support/processes.ts'
@@ -121,12 +122,13 @@ describe('a crawler that listens', () => {
     expect(status).toMatchObject({ queued: pending, pages: stats.pages, pid: process.pid, worstHosts: opened.worstHosts().map(({ name }) => ({ name })) })
   })
 
-  it('at a port that is taken does not open, and leaves the directory to the next', async () => {
+  it('at a port that is taken does not open, stores nothing, and leaves the directory to the next', async () => {
     const opened = await openCrawler({ listen: '[::1]:0' })
     const listen = new URL(opened.metricsUrl!).host
     expect(listen).toMatch(/^\[::1\]:\d+$/)
     const dir = `${web.options.dir}/second`
     await expect(Crawler.open({ ...web.options, dir, listen })).rejects.toMatchObject({ code: 'port_in_use' })
+    expect(readdirSync(dir)).toEqual([])
     const second = await Crawler.open({ ...web.options, dir })
     expect(second.metricsUrl).toBeUndefined()
     await second.close()

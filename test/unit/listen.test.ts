@@ -12,7 +12,8 @@ const open: StatusServer[] = []
 afterEach(async () => { await Promise.all(open.splice(0).map((server) => server.close())) })
 
 async function serve(address = '127.0.0.1', source: Partial<StatusSource> = {}): Promise<StatusServer> {
-  const server = await StatusServer.open({ address, port: 0 }, { status: () => ({ pages: 7 }), metrics: async () => 'sluice_pages_total 7\n', ...source })
+  const server = await StatusServer.open({ address, port: 0 })
+  server.tell({ status: () => ({ pages: 7 }), metrics: async () => 'sluice_pages_total 7\n', ...source })
   open.push(server)
   return server
 }
@@ -73,9 +74,9 @@ describe('the server of --listen', () => {
   it('says that a port is in use, or is not to be had here', async () => {
     const { metricsUrl } = await serve()
     const port = Number(new URL(metricsUrl).port)
-    await expect(StatusServer.open({ address: '127.0.0.1', port }, {} as StatusSource)).rejects.toMatchObject({ code: 'port_in_use', exitCode: 1, message: expect.stringContaining(`127.0.0.1:${port}`) })
+    await expect(StatusServer.open({ address: '127.0.0.1', port })).rejects.toMatchObject({ code: 'port_in_use', exitCode: 1, message: expect.stringContaining(`127.0.0.1:${port}`) })
     // An address for documentation (RFC 5737), which is nobody's.
-    await expect(StatusServer.open({ address: '192.0.2.1', port: 0 }, {} as StatusSource)).rejects.toMatchObject({ code: 'bad_option', message: expect.stringContaining('192.0.2.1:0') })
+    await expect(StatusServer.open({ address: '192.0.2.1', port: 0 })).rejects.toMatchObject({ code: 'bad_option', message: expect.stringContaining('192.0.2.1:0') })
   })
 
   it('closes at once what clients hold open, a request that never ends among it', async () => {
