@@ -65,8 +65,8 @@ function sharesText(shares: HostPressure['shares']): readonly string[] {
 
 export function hostPressureLines(worst: readonly HostPressure[]): readonly string[] {
   const ill = worst.filter(({ health }) => health < wellFrom)
-  return ill.slice(0, hostLinesMax).map(({ name, health, limit, inFlight, waitMs, failureCode, shares }) => {
-    const facts = [`${count(inFlight)} in flight of ${count(limit)}`, ...(waitMs > 0 ? [`rests ${shortDuration(waitMs)}`] : []), ...(failureCode === undefined ? [] : [failureCode]), ...sharesText(shares)]
+  return ill.slice(0, hostLinesMax).map(({ name, health, limit, inFlight, waitMs, failureCode, parked, shares }) => {
+    const facts = [`${count(inFlight)} in flight of ${count(limit)}`, ...(waitMs > 0 ? [`rests ${shortDuration(waitMs)}`] : []), ...(failureCode === undefined ? [] : [failureCode]), ...(parked === undefined ? [] : [`parked: ${parked}`]), ...sharesText(shares)]
     return `host ${name}: health ${health}, ${facts.join(', ')}`
   })
 }

@@ -26,17 +26,21 @@ export function summaryLines(view: SummaryView): readonly string[] {
   if (summary.pages > 0) lines.push(`page records: ${shellPath(dir)}/pages-*.jsonl, as CSV: sluice export --format csv --dir ${shellPath(dir)}`)
   const causes = causesLine(view)
   if (causes !== undefined) lines.push(causes)
-  if (summary.flow !== undefined) lines.push(...troubleLines(summary.flow))
+  if (summary.flow !== undefined) lines.push(...troubleLines({ ...summary.flow, shed: { ...summary.flow.shed, isShedding: false } }))
   // A site that sends its visitors to another host (`www.`) is a crawl of one page, which nothing else would explain.
   if (summary.state === 'complete' && summary.refused.scope > 0) lines.push(`not followed: ${plural(summary.refused.scope, 'link')} out of scope; see --scope`)
   const traps = generated(summary)
   if (summary.state === 'complete' && traps > 0) lines.push(`not followed: ${plural(traps, 'link')} whose address looks generated; see --traps, and sluice status for the reasons`)
-  if (view.canContinue && summary.parked > 0) lines.push(`parked: ${plural(summary.parked, 'URL')} may be asked for only later than --tail; the command below goes on with them`)
+  if (view.canContinue && summary.parked > 0) lines.push(`parked: ${plural(summary.parked, 'URL')} may be asked for only later than --tail; the command below goes on with them${payText(summary)}`)
   // Nothing else would explain why a crawl that fetches again is complete.
   if (view.canContinue && summary.pending === 0 && summary.nextDueAtMs !== undefined) lines.push(`the next page is due ${new Date(summary.nextDueAtMs).toISOString()}; from then on: sluice crawl --dir ${shellPath(dir)}`)
   if (view.canContinue && summary.pending > 0) lines.push(`to go on: sluice crawl --dir ${shellPath(dir)}`)
   lines.push(sumsLine(view))
   return lines
+}
+
+function payText({ flow }: Summary): string {
+  return flow === undefined || flow.hostsParked === 0 ? '' : ', but with those of hosts that ask to be paid only after sluice requeue --host NAME'
 }
 
 function generated({ refused }: Counters): number {

@@ -146,6 +146,8 @@ export interface HostPressure {
   readonly waitMs: number
   readonly failures: number
   readonly failureCode?: string
+  /** Nothing is asked of it until somebody wants its URLs: why. */
+  readonly parked?: string
   /** Absent while all is well. */
   readonly shares?: HostShares
 }

@@ -56,7 +56,7 @@ export function surveyHosts(hosts: Iterable<Host>, nowMs: number): HostSurvey {
   return {
     worst: worst.map(({ host, health, idleMs }) => ({
       name: host.name, health: Math.round(health * 100) / 100, idleMs: Math.round(idleMs), inFlight: host.limiter.inFlight, limit: host.limiter.limit,
-      waitMs: Math.round(Math.max(0, restUntilMs(host) - nowMs)), failures: host.failures, ...(host.failureCode !== undefined && { failureCode: host.failureCode }), ...sharesOf(host),
+      waitMs: Math.round(Math.max(0, restUntilMs(host) - nowMs)), failures: host.failures, ...(host.failureCode !== undefined && { failureCode: host.failureCode }), ...(host.parked !== undefined && { parked: host.parked.code }), ...sharesOf(host),
     })),
     byLimit: counts.map((hosts, index) => ({ limitMax: 2 ** index, hosts })),
   }

@@ -11,7 +11,7 @@ describe('the line of what went wrong', () => {
     const trouble = { hostsGivenUp: 2, hostsUnhealthy: 1, hostsParked: 1, challenged: 12, blocked: 1, networkDowns: 1, networkDownMs: 62_000, shed: { ...shed, isShedding: true, deferred: { commit: 3_000, loop: 1 } } }
     expect(troubleLines(statsWith())).toEqual([])
     expect(troubleLines(trouble)).toEqual(['trouble: 2 hosts given up, 1 host unhealthy, 1 host parked for asking to be paid, 12 challenge pages, 1 block page, the network away 1 time, for 1m 02s, shedding now, URLs shed: 3,001 put off'])
-    expect(summaryLines({ dir: 'd', summary: summaryWith({ flow: trouble }), failures: { byCode: {}, seeds: 0 }, elapsedMs: 0, canContinue: true })[0]).toMatch(/^trouble: 2 hosts given up/)
+    expect(summaryLines({ dir: 'd', summary: summaryWith({ flow: trouble }), failures: { byCode: {}, seeds: 0 }, elapsedMs: 0, canContinue: true })[0]).toMatch(/^trouble: 2 hosts given up.*1m 02s, URLs shed: 3,001 put off$/)
   })
 })
 
@@ -51,9 +51,9 @@ describe('the tables of a running crawl', () => {
   it('name the worst hosts that are not well, five at most, with what is wrong', () => {
     const host = { name: 'a.test', health: 0.4, idleMs: 5, inFlight: 0, limit: 1, waitMs: 0, failures: 3 }
     const shares = { retryShare: 0.125, throttleShare: 0.5, timeoutShare: 0, blockShare: 0, challengeShare: 0, failureShare: 0, decreaseShare: 0.1 }
-    expect(hostPressureLines([{ ...host, waitMs: 7_400, failureCode: 'http_503', shares }, { ...host, name: 'b.test' }, { ...host, name: 'well.test', health: 0.99 }])).toEqual([
+    expect(hostPressureLines([{ ...host, waitMs: 7_400, failureCode: 'http_503', shares }, { ...host, name: 'b.test', parked: 'http_402' }, { ...host, name: 'well.test', health: 0.99 }])).toEqual([
       'host a.test: health 0.4, 0 in flight of 1, rests 7.4s, http_503, retries 13%, throttled 50%',
-      'host b.test: health 0.4, 0 in flight of 1',
+      'host b.test: health 0.4, 0 in flight of 1, parked: http_402',
     ])
     expect(hostPressureLines(Array.from({ length: 20 }, () => host))).toHaveLength(5)
   })
