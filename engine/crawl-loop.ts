@@ -191,6 +191,12 @@ export class CrawlLoop {
     this.meter.blocked.found('idle', this.#parts.clock.nowMs())
   }
 
+  /** Its URLs are in the queue still, so that none of them is new when it is given again. */
+  #isParked(host: string): boolean {
+    const { scheduler, store } = this.#parts
+    return (scheduler.host(host) ?? store.host(host))?.parked !== undefined
+  }
+
   /** A batch is stored: its leases end, its hosts may have more to do. */
   readonly committed = (batch: CommitBatch, result: CommitResult): void => {
     const { gate, scheduler } = this.#parts
@@ -198,7 +204,7 @@ export class CrawlLoop {
     for (const { url } of [...batch.ended, ...batch.deferred]) scheduler.settled(url.host, url.sequence)
     for (const { name, priority } of result.hostsGrown) scheduler.grow(name, priority)
     // Only for those who ask for it: a page that falls due again gives no dead host a new chance.
-    for (const [i, { host, again }] of batch.added.entries()) if (again === true && result.addedNew[i] === true) scheduler.revive(host)
+    for (const [i, { host, again }] of batch.added.entries()) if (again === true && (result.addedNew[i] === true || this.#isParked(host))) scheduler.revive(host)
     this.#dispatcher.shedding.stored(result)
     this.#parses.stored(batch.warcLengths)
     this.#due.changed()

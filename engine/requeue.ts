@@ -65,6 +65,7 @@ export async function requeueUrls(target: RequeueTarget, wanted: Wanted, onProgr
   const sums = { requeued: 0, excluded: 0 }
   const hosts = new HostsInHand(target)
   const { host } = wanted
+  sums.requeued += await unpark(target, wanted)
   // Pages of one host lie together, behind the hash of its name.
   let cursor = host === undefined ? undefined : hostHashOf(host)
   do {
@@ -82,6 +83,15 @@ export async function requeueUrls(target: RequeueTarget, wanted: Wanted, onProgr
     await new Promise((resolve) => { setImmediate(resolve) })
   } while (cursor !== undefined)
   return sums
+}
+
+/** URLs of a parked host have not ended, and wait for somebody who names it. Answers how many they are. */
+async function unpark({ again, revive, store }: RequeueTarget, { codes, host, outcomes }: Wanted): Promise<number> {
+  const record = host === undefined || outcomes !== undefined ? undefined : store.host(host)
+  if (record?.parked === undefined || record.excluded === true || codes?.has(record.parked.code) === false) return 0
+  revive(record)
+  await again([])
+  return record.pending
 }
 
 function isWanted({ host, page }: { readonly host: string; readonly page: PageRow }, wanted: Wanted): boolean {

@@ -70,3 +70,17 @@ it('a site that asks to be paid is parked with its price', async () => {
   expect((await crawler.start()).flow).toMatchObject({ hostsGivenUp: 0, hostsParked: 1 })
   expect(crawler.host('a.test')).toMatchObject({ pending: 1, parked: { code: 'http_402', price: 'USD 0.01' } })
 })
+
+it.each(['requeue', 'add'] as const)('a site that asked to be paid is asked again when somebody wants its URLs (%s), which are in the queue all the time', async (way) => {
+  let isFree = false
+  web = await openSmallWeb(['a.test'], () => (isFree ? { html: 'page' } : { html: 'pay', status: 402 }))
+  const url = `${web.origin('a.test')}/`
+  crawler = await Crawler.open(web.options)
+  await crawler.add(url)
+  await crawler.start()
+  isFree = true
+  expect((await crawler.start()).pages, 'nobody asked').toBe(0)
+  if (way === 'add') await crawler.add(url, { again: true })
+  else expect(await crawler.requeue({ host: 'a.test', code: 'http_402' })).toEqual({ requeued: 1, excluded: 0 })
+  expect(await crawler.start()).toMatchObject({ pages: 1, pending: 0 })
+})
