@@ -54,12 +54,12 @@ const expectations: Readonly<Record<OptionType, string>> = {
   duration: 'a duration such as 500ms, 2s, 5m, 1h or 7d', size: 'a size such as 250KB or 1MB',
   choice: 'one of the choices', choices: 'one or more of the choices, with commas', patterns: 'a regular expression',
   concurrency: 'three whole numbers START:FLOOR:CEILING with FLOOR <= START <= CEILING',
-  cidrs: 'an address range such as 10.0.0.0/8 or fd00::/8', resolve: 'HOST=IP', tail: 'wait, park or a duration',
+  cidrs: 'an address range such as 10.0.0.0/8 or fd00::/8', resolve: 'HOST=IP', tail: 'wait, park or a duration such as 10m',
   hostLimits: 'PATTERN=LIMITS, such as *.example.com=delay:5s,concurrency:1:1:2,weight:3',
   recrawl: 'never, lastmod, fixed:DURATION, adaptive:FLOOR:CEILING with 0 < FLOOR <= CEILING, or a function',
   listen: 'a port from 0 to 65535, or ADDRESS:PORT with an IP address (IPv6 in brackets) or localhost',
   function: 'a function',
-  rate: 'a number a second such as 50/s or 0.5/s', bandwidth: 'a size a second such as 1MB/s',
+  rate: 'a number a second such as 50/s or 0.5/s', bandwidth: 'a size in bytes a second such as 1MB/s',
   gateway: 'the path of a file, or its content as an object',
 }
 
@@ -98,8 +98,9 @@ export function parseRate(text: string): number | undefined {
   return match === null ? undefined : Number(match[1])
 }
 
-/** `1MB/s`, `250KB`; undefined when it is none. */
+/** `1MB/s`, `250KB`; undefined when it is none. `1Mb/s` is said of bits: who means bits would get eight times as much. */
 function parseBandwidth(text: string): number | undefined {
+  if (/[KMG]b(?:\/s)?$/.test(text)) return undefined
   return parseSize(text.replace(/\/s$/, ''))
 }
 

@@ -109,7 +109,7 @@ test.each<[string, string, readonly unknown[]]>([
   ['retries', '--retries', [101, -1, '2 ']],
   ['connections', '--connections', [0, '0', 'none', 100_001, Infinity]],
   ['requestsPerSecond', '--rate', ['0', 0, -1, '5/m', '/s', '1e3', '', Number.NaN, null, {}]],
-  ['bytesPerSecond', '--bandwidth', ['0', '1KB/m', '1MBps', '/s', 1_023, -1, '', null]],
+  ['bytesPerSecond', '--bandwidth', ['0', '1KB/m', '1Mb/s', '1MBps', '/s', 1_023, -1, '', null]],
   ['memoryBytes', '--memory', [0, '63MB', '1TB', '60%', '', null]],
   ['threads', '--threads', ['0', 257, 1.5]],
   ['scope', '--scope', ['Host', '', 'hosts', 1, null, ['host']]],
