@@ -39,7 +39,7 @@ export interface StatsSource {
 }
 
 export function statsOf({ parts, loop, meter, state, run, elapsedMs, fetches }: StatsSource): Stats {
-  const { commits, fetcher, gate, gateways, options, pool, scheduler, store } = parts
+  const { commits, fetcher, gate, options, pool, scheduler, store } = parts
   const [counters, nextDueAtMs] = [store.counters(), store.nextDueAtMs()]
   const [slots, sockets] = [pool.stats(), fetcher.stats()]
   const bounds = boundTable({
@@ -50,13 +50,13 @@ export function statsOf({ parts, loop, meter, state, run, elapsedMs, fetches }: 
     ...counters, state, blockedOn: loop.blockedOn, leased: scheduler.leasedCount, inFlight: loop.inFlight, hosts: scheduler.hostsCount,
     retryShare: scheduler.retries.share, fetches, ...flowCountsOf(parts, loop), commitLagMs: Math.round(commits.lagMs),
     loopUtilization: meter.read(), workersLost: slots.workersLost, linksDroppedKnown: loop.linksKnown,
-    ...(gateways && { gateways: gateways.stats() }), store: store.stats(), ...(nextDueAtMs !== undefined && { nextDueAtMs }), durability: options.durability, bounds,
+    store: store.stats(), ...(nextDueAtMs !== undefined && { nextDueAtMs }), durability: options.durability, bounds,
     pressure: pressureOf({ parts, meter: loop.meter }, meter.workers.read(slots.loops ?? [])), residentBytes: process.memoryUsage.rss(), elapsedMs,
   })
 }
 
-function flowCountsOf({ network, scheduler }: CrawlParts, { shed, walls }: CrawlLoop): FlowCounts {
-  return { networkDowns: network.downs, networkDownMs: Math.round(network.downMs), hostsUnhealthy: scheduler.sets.unwell.size, ...scheduler.rulingCounts, ...walls, shed }
+function flowCountsOf({ gateways, network, scheduler }: CrawlParts, { shed, walls }: CrawlLoop): FlowCounts {
+  return { networkDowns: network.downs, networkDownMs: Math.round(network.downMs), hostsUnhealthy: scheduler.sets.unwell.size, ...scheduler.rulingCounts, ...walls, shed, ...(gateways && { gateways: gateways.stats() }) }
 }
 
 /** How a crawl stands, as `sluice status --json` and /status.json tell it. */

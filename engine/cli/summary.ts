@@ -6,6 +6,7 @@ import { failureTable } from '../core/errors.ts'
 import { noCounters, type Counters } from '../core/types.ts'
 import { count, plural, rate, shellPath, shortDuration, shortSize } from './human.ts'
 import type { FailureCounts } from './messages.ts'
+import { gatewayLines } from './status-tables.ts'
 import { troubleLines } from './troubles.ts'
 
 export interface SummaryView {
@@ -26,6 +27,7 @@ export function summaryLines(view: SummaryView): readonly string[] {
   if (summary.pages > 0) lines.push(`page records: ${shellPath(dir)}/pages-*.jsonl, as CSV: sluice export --format csv --dir ${shellPath(dir)}`)
   const causes = causesLine(view)
   if (causes !== undefined) lines.push(causes)
+  lines.push(...gatewayLines(summary.flow?.gateways?.filter(({ failed, quotaHits, throttled }) => failed + quotaHits + throttled > 0)))
   if (summary.flow !== undefined) lines.push(...troubleLines({ ...summary.flow, shed: { ...summary.flow.shed, isShedding: false } }))
   // A site that sends its visitors to another host (`www.`) is a crawl of one page, which nothing else would explain.
   if (summary.state === 'complete' && summary.refused.scope > 0) lines.push(`not followed: ${plural(summary.refused.scope, 'link')} out of scope; see --scope`)

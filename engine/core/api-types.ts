@@ -166,6 +166,8 @@ export interface FlowCounts {
   readonly challenged: number
   readonly blocked: number
   readonly shed: ShedStats
+  /** With `--gateway`. */
+  readonly gateways?: readonly GatewayStats[]
 }
 
 /** An immutable snapshot, made when asked for. */
@@ -188,8 +190,6 @@ export interface Stats extends Counters, FlowCounts {
   readonly workersLost: number
   /** Links that workers of this process dropped because the known table proved them to be in the crawl already. */
   readonly linksDroppedKnown: number
-  /** With `--gateway`. */
-  readonly gateways?: readonly GatewayStats[]
   readonly store: StoreStats
   /** Wall clock, when the next ended URL falls due to be fetched again; absent when none does. */
   readonly nextDueAtMs?: number

@@ -15,6 +15,15 @@ describe('the line of what went wrong', () => {
   })
 })
 
+describe('the summary of a crawl through gateways', () => {
+  it('names those that refused, failed or are out of quota: nothing else would explain why so little was fetched', () => {
+    const gateway = { limit: 4, inFlight: 0, throttled: 0, quotaHits: 0, failed: 0 }
+    const flow = { ...statsWith(), gateways: [{ ...gateway, name: 'well' }, { ...gateway, name: 'spent', quotaHits: 1, pausedUntil: 'resume' }] }
+    const lines = summaryLines({ dir: 'd', summary: summaryWith({ flow }), failures: { byCode: {}, seeds: 0 }, elapsedMs: 0, canContinue: true })
+    expect(lines).toEqual(['gateway spent: 0 of 4 in flight, 429: 0, out of quota: 1, failures: 0, paused until it is resumed', expect.stringMatching(/^complete/)])
+  })
+})
+
 describe('the tables of a running crawl', () => {
   it('show each stage with its depth and age, and what the crawl waited for it', () => {
     expect(stageLines([
