@@ -41,11 +41,12 @@ export { SluiceError, errorCodes, failureTable, type ErrorCode, type FailureCode
 export type {
   AddOptions, AddResult, BlockedOn, Bound, CrawlerEvents, CrawlState, FlowCounts, GatewayStats, HostPressure, HostShares, HostStats, LatencySummary, Pressure, RejectedUrl, RequeueFilter, RequeueResult, RunOptions, Seed, SeedSource, SeedUrl, ShedStats, StageName, StagePressure, StartOptions, Stats, StoreStats, Summary,
 } from './core/api-types.ts'
-export type { Concurrency, CrawlOptions, CrawlOptionsGiven, Durability, Format, HostLimitGiven, NearDuplicatePolicy, Politeness, RunLimits, RunLimitsGiven, Scope } from './core/options.ts'
+export type { Concurrency, CrawlOptions, CrawlOptionsGiven, Durability, Format, HostLimitGiven, HostRule, NearDuplicatePolicy, Politeness, RunLimits, RunLimitsGiven, Scope } from './core/options.ts'
 export type { LinkFacts, PriorityFunction } from './core/priority.ts'
 export type { GatewayFile, GatewayGiven } from './core/gateway-config.ts'
 export type { ShedLine } from './shed-log.ts'
 export type { RecrawlFacts, RecrawlFunction } from './core/recrawl-policy.ts'
 export type { Extractor, PageLink, ParsedPage } from '../threads/extractor.ts'
 export type { DedupeRule } from './core/url-key.ts'
-export type { Counters, LinkElement, Outcome, PageRecord, RefusalReason, Timings, TlsFacts, UrlState } from './core/types.ts'
+export type { ListenAddress } from './core/listen-address.ts'
+export type { Counters, FullReason, LinkElement, Outcome, PageRecord, RefusalReason, Timings, TlsFacts, UrlState } from './core/types.ts'
