@@ -16,8 +16,8 @@
 import type { BlockedOn } from '../core/api-types.ts'
 import { limits } from '../core/limits.ts'
 
-/** Our own stages and ceilings: what they hold is no matter of any host. */
-export const ownStages = ['consumer', 'commit', 'page_ring', 'body_bytes', 'memory', 'loop', 'rate', 'bandwidth'] as const
+/** Our own stages: what they hold is no matter of any host. A ceiling that the operator set is meant to hold, and sheds nothing. */
+export const ownStages = ['consumer', 'commit', 'page_ring', 'body_bytes', 'memory', 'loop'] as const
 export type OwnStage = (typeof ownStages)[number]
 
 /** Time in which claims are neither held nor free: somebody, or something outside, has stopped the crawl. */
