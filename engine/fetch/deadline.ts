@@ -107,10 +107,10 @@ export class Deadline {
     return this.#heardAtMs + this.#silenceMsMax - this.#clock.nowMs()
   }
 
-  /** Never stops at once: whoever calls may be reading what came in time. */
+  /** Never stops at once: whoever calls may be reading what came in time. Whole milliseconds: rounding leaves rests that no clock can wait for. */
   #arm(): void {
     this.#disarm()
-    this.#cancelTimer = afterPatiently(this.#clock, Math.max(0, Math.min(this.#untilDeadlineMs, this.#untilSilenceMs)), (lateMs) => {
+    this.#cancelTimer = afterPatiently(this.#clock, Math.max(0, Math.ceil(Math.min(this.#untilDeadlineMs, this.#untilSilenceMs))), (lateMs) => {
       this.#excusedMs += lateMs
       if (this.#untilDeadlineMs <= 0) this.stop({ code: 'timeout', detail: `no complete answer within ${this.#limitMs} ms` })
       else if (this.#untilSilenceMs <= 0) this.stop({ code: 'timeout', detail: `no byte of the body for ${this.#silenceMsMax} ms` })

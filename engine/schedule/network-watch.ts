@@ -212,15 +212,16 @@ export class NetworkWatch<P extends Peer> {
     // In a silence what else is under way will tell: it is waited for.
     const [oldest] = this.#held
     const isOpen = isSilent && failed < this.#underWay.size && oldest !== undefined && nowMs - oldest.sinceMs < limits.networkSilenceMsMax
-    const over = isOpen ? [] : this.#takeHeldSince(nowMs - limits.networkHoldMsMax)
+    const over = isOpen ? [] : this.#takeHeldUntil(nowMs)
     this.#setTimer(isOpen ? nowMs + limits.networkHoldMsMax : undefined)
     for (const { settle } of over) settle('host')
   }
 
-  #takeHeldSince(atMs: number): readonly Held<P>[] {
+  /** Those whose hold is over by then: by the same sum as the timer that sees to it, or rounding keeps it from what it fired for. */
+  #takeHeldUntil(atMs: number): readonly Held<P>[] {
     const taken: Held<P>[] = []
     for (const held of this.#held) {
-      if (held.sinceMs > atMs) break
+      if (held.sinceMs + limits.networkHoldMsMax > atMs) break
       this.#letGo(held)
       taken.push(held)
     }
@@ -244,7 +245,7 @@ export class NetworkWatch<P extends Peer> {
   /** Whoever hears of it may tell of more: what is settled is held no longer. */
   #settleAll(blame: Blame): void {
     if (this.#held.size === 0) return
-    const all = this.#takeHeldSince(Number.POSITIVE_INFINITY)
+    const all = this.#takeHeldUntil(Number.POSITIVE_INFINITY)
     this.#setTimer()
     for (const { settle } of all) settle(blame)
   }

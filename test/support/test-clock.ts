@@ -11,8 +11,13 @@ interface Timer extends HeapItem {
   readonly callback: () => void
 }
 
+/** More timers than any test needs at one moment: they set each other, and a test would never end. */
+const TIMERS_AT_ONCE_MAX = 100_000
+
 export class TestClock implements Clock {
   #nowMs: number
+  /** Timers that have fired since time last passed. */
+  #firedAtOnce = 0
   #wallOffsetMs: number
   #order = 0
   readonly #timers = new Heap<Timer>((a, b) => a.atMs < b.atMs || (a.atMs === b.atMs && a.order < b.order))
@@ -75,6 +80,8 @@ export class TestClock implements Clock {
     const timer = this.#timers.peek()
     if (timer === undefined || timer.atMs > untilMs) return false
     this.#timers.delete(timer)
+    this.#firedAtOnce = timer.atMs > this.#nowMs ? 0 : this.#firedAtOnce + 1
+    if (this.#firedAtOnce > TIMERS_AT_ONCE_MAX) throw new Error(`timers set each other at ${this.#nowMs} ms, and no time passes`)
     this.#nowMs = Math.max(this.#nowMs, timer.atMs)
     timer.callback()
     return true
