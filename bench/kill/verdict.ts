@@ -10,7 +10,7 @@ import type { RequestEntry, Site } from '../../engine/demo/index.ts'
 import type { PageRecord } from '../../engine/index.ts'
 import { readWarcs, type WarcResponse } from '../warc-reader.ts'
 import { askedKey, askedOf } from './ledger.ts'
-import { expectedOutcomes } from './truth.ts'
+import { expectedOutcomes, type Expected } from './truth.ts'
 
 export interface Evidence {
   readonly dir: string
@@ -37,8 +37,9 @@ function outcomeFaults({ site, records, retries, kills }: Evidence): string[] {
   const expected = expectedOutcomes(site, retries, aside)
   const pages = aside.size === 0 ? [...site.allPages()].map(({ url }) => url) : expected.keys()
   for (const url of pages) if (!byUrl.has(url)) faults.push(`${url} is a page of the web and has no record`)
+  const hasCut = records.some((record) => isCutBeforeItsEnd(site, record))
   for (const record of records) {
-    const wanted = isCutBeforeItsEnd(site, record) ? { outcome: 'ok', status: 200 } : expected.get(record.url)
+    const wanted = isCutBeforeItsEnd(site, record) ? { outcome: 'ok', status: 200 } : expected.get(record.url) ?? (hasCut ? ifPrivate(site, record) : undefined)
     if (wanted === undefined) faults.push(`${record.url} is not of this web`)
     for (const [name, value] of Object.entries(wanted ?? {})) {
       const is = record[name as keyof PageRecord]
@@ -52,6 +53,11 @@ function outcomeFaults({ site, records, retries, kills }: Evidence): string[] {
 /** Pages that the crawl took for what ended its process; see truth.ts. */
 export function setAside(records: readonly PageRecord[]): string[] {
   return records.filter(({ code }) => code === 'page_killed').map(({ url }) => url)
+}
+
+/** Links of a page that is cut may lead to private pages that no other page leads to. */
+function ifPrivate(site: Site, { url }: PageRecord): Expected | undefined {
+  return site.pageAt(url)?.kind === 'private' ? { outcome: 'robots_denied', code: 'robots_disallowed' } : undefined
 }
 
 /** A page that breaks off behind the bytes that are read of it is like any other that is cut. */
