@@ -104,6 +104,8 @@ export interface RobotsVerdict {
     /** Lines for our group, only with rule `rules`. */
     readonly text?: string
     readonly crawlDelayMs?: number
+    /** Its Sitemap lines, resolved, `limits.robotsSitemapsMax` at most. */
+    readonly sitemaps?: readonly string[]
     readonly status?: number
     readonly expiresAtMs: number
   }

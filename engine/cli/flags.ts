@@ -28,11 +28,11 @@ const tables = { ...crawlOptions, ...runOptions }
 
 /** The compiler asks for a line here for each new option. */
 const groupOf: Readonly<Record<keyof typeof tables, FlagGroup>> = {
-  scope: 'What to crawl:', include: 'What to crawl:', exclude: 'What to crawl:', nearDuplicates: 'What to crawl:', linkElements: 'What to crawl:', recrawl: 'What to crawl:', traps: 'What to crawl:', priority: 'What to crawl:', dedupe: 'What to crawl:',
+  scope: 'What to crawl:', include: 'What to crawl:', exclude: 'What to crawl:', nearDuplicates: 'What to crawl:', linkElements: 'What to crawl:', recrawl: 'What to crawl:', traps: 'What to crawl:', priority: 'What to crawl:', dedupe: 'What to crawl:', sitemaps: 'What to crawl:', obey: 'What to crawl:', excludeHosts: 'What to crawl:',
   maxPages: 'Limits:', maxTimeMs: 'Limits:', maxBytes: 'Limits:', maxDepth: 'Limits:', maxBodyBytes: 'Limits:', tailMs: 'Limits:',
   maxQueuedPerHost: 'Limits:', maxQueuedPerDomain: 'Limits:', maxQueued: 'Limits:', domainBudget: 'Limits:', maxStoreBytes: 'Limits:', shedAfterMs: 'Limits:', maxQueriesPerPath: 'Limits:',
-  userAgent: 'Politeness:', politeness: 'Politeness:', delayMs: 'Politeness:', concurrency: 'Politeness:', hostLimits: 'Politeness:', maxPerAddress: 'Politeness:', retries: 'Politeness:', hostPatienceMs: 'Politeness:',
-  timeoutMs: 'Network:', connections: 'Network:', requestsPerSecond: 'Network:', bytesPerSecond: 'Network:', allowAddress: 'Network:', resolve: 'Network:', ca: 'Network:', insecure: 'Network:', gateway: 'Network:',
+  userAgent: 'Politeness:', politeness: 'Politeness:', delayMs: 'Politeness:', concurrency: 'Politeness:', hostLimits: 'Politeness:', maxPerAddress: 'Politeness:', retries: 'Politeness:', hostPatienceMs: 'Politeness:', robots: 'Politeness:',
+  timeoutMs: 'Network:', connections: 'Network:', requestsPerSecond: 'Network:', bytesPerSecond: 'Network:', allowAddress: 'Network:', resolve: 'Network:', ca: 'Network:', insecure: 'Network:', gateway: 'Network:', cookies: 'Network:', hostHeaders: 'Network:',
   dir: 'Output:', format: 'Output:', extract: 'Output:', simhash: 'Output:', shedLog: 'Output:',
   threads: 'Engine:', durability: 'Engine:', memoryBytes: 'Engine:', listen: 'Engine:',
 }
@@ -64,7 +64,7 @@ function tableFlags(): Flag[] {
 }
 
 // A text is not always any text: these are what a user would call them. The rules are in the help.
-const textMetavars: Readonly<Partial<Record<keyof typeof tables, string>>> = { dir: 'DIR', ca: 'FILE', extract: 'MODULE', shedLog: 'FILE', resolve: 'HOST=IP|@FILE', linkElements: 'ELEMENTS', dedupe: 'RULES' }
+const textMetavars: Readonly<Partial<Record<keyof typeof tables, string>>> = { dir: 'DIR', ca: 'FILE', extract: 'MODULE', shedLog: 'FILE', resolve: 'HOST=IP|@FILE', linkElements: 'ELEMENTS', dedupe: 'RULES', robots: 'obey|FILE', excludeHosts: 'FILE', hostHeaders: 'FILE', obey: 'DIRECTIVES' }
 
 function metavarOf(name: keyof typeof tables, spec: OptionSpec<unknown>): string {
   return textMetavars[name] ?? metavar(spec)

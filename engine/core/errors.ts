@@ -128,6 +128,7 @@ export const failureTable = {
   gateway_refused: { retry: 'never', limiter: 'none', meaning: 'the gateway will not fetch this URL, or does not accept our credentials' },
   unsupported_type: { retry: 'never', limiter: 'none', meaning: 'the content type is not text (its body was not read)' },
   bad_content_encoding: { retry: 'never', limiter: 'none', meaning: 'the body does not match its Content-Encoding' },
+  bad_sitemap: { retry: 'never', limiter: 'none', meaning: 'what came is no sitemap, or none that can be read' },
   redirect_limit: { retry: 'never', limiter: 'none', meaning: 'the chain of redirects is longer than the limit' },
   robots_disallowed: { retry: 'never', limiter: 'none', meaning: 'robots.txt does not allow the URL' },
   robots_unreachable: { retry: 'host', limiter: 'none', hostTriesMax: 4, meaning: 'robots.txt cannot be had or cannot be read, which forbids everything' },

@@ -96,6 +96,18 @@ export const limits = {
   /** Characters of patterns from their first wildcard on, times those of a path: about 8 ms (measured). Beyond it a URL is denied. */
   robotsStepsMax: 10_000_000,
 
+  // Sitemaps (sitemaps.org: at most 50,000 entries and 50 MB, a location of fewer than 2,048 characters)
+  sitemapEntriesMax: 50_000,
+  sitemapBytesMax: 50 * MB,
+  /** Chunks of a sitemap, on the wire and decoded: about a slot. */
+  sitemapChunkBytesMax: 256 * KB,
+  /** An index in an index in an index: no site needs more. */
+  sitemapDepthMax: 3,
+  /** A chunk that takes longer in its thread costs the thread its life. */
+  sitemapChunkMsMax: 10_000,
+  /** From the first byte to the last, our own waits apart. */
+  sitemapMsMax: 10 * 60_000,
+
   // Recrawl
   /** Answers in a row that say that a page is gone; at the last it is never due again. The interval has doubled four times by then, so they span 30 intervals. */
   recrawlGoneTimesMax: 5,

@@ -11,7 +11,7 @@ import { parseValue, type OptionType } from './option-values.ts'
 import { SluiceError } from './errors.ts'
 import type { PriorityFunction } from './priority.ts'
 import type { RecrawlFunction } from './recrawl-policy.ts'
-import { linkElements, pageLinkElements, type LinkElement } from './types.ts'
+import { directives, linkElements, pageLinkElements, type Directive, type LinkElement } from './types.ts'
 import { dedupeRules, type DedupeRule } from './url-key.ts'
 
 export interface OptionSpec<T> {
@@ -68,9 +68,13 @@ export const crawlOptions = {
   domainBudget: option<number>({ type: 'integer', min: 1, max: Number.POSITIVE_INFINITY, default: Number.POSITIVE_INFINITY, flag: '--domain-budget', stored: true, help: 'so many queued URLs of a domain are in the first class, and as many more for each other domain that links to it; the rest waits until nothing of the first class may start; none: there is one class' }),
   maxStoreBytes: option<number>({ type: 'size', min: 16 * 1_048_576, max: Number.POSITIVE_INFINITY, default: Number.POSITIVE_INFINITY, flag: '--max-store', stored: true, help: 'bytes of the store on disk: from nine tenths on links are refused, at the bound the crawl pauses; none: no bound' }),
   linkElements: option<readonly LinkElement[]>({ type: 'choices', choices: linkElements, default: pageLinkElements, flag: '--link-elements', stored: true, help: `elements whose addresses are links, with commas, of ${linkElements.join(', ')}` }),
+  sitemaps: option<boolean>({ type: 'boolean', default: false, flag: '--sitemaps', stored: true, help: "read the sitemaps of the seeds' hosts too: those that robots.txt names, and /sitemap.xml" }),
+  obey: option<readonly Directive[]>({ type: 'choices', choices: directives, min: 0, default: ['nofollow', 'noarchive'], flag: '--obey', stored: true, help: `what pages and headers say that is followed, and not only recorded, with commas, of ${directives.join(', ')}; none: nothing is` }),
+  excludeHosts: option<string | undefined>({ type: 'string', default: undefined, flag: '--exclude-hosts', stored: true, help: 'file of hosts that are never asked for anything, one name or *.example.com a line; read again when it changes' }),
   traps: option<'on' | 'off'>({ type: 'choice', choices: ['on', 'off'], default: 'on', flag: '--traps', stored: true, help: 'refuse links whose address looks generated: very long, very deep, repeating itself, or one more query of a path that has too many' }),
   maxQueriesPerPath: option<number>({ type: 'integer', min: 1, max: 1_000_000_000, default: 10_000, flag: '--max-queries-per-path', stored: true, help: 'with --traps on: so many URLs that differ in nothing but their query are taken from links, then no more' }),
   userAgent: option<string>({ type: 'header', default: 'Sluice/0.1 (+https://www.npmjs.com/package/sluice)', flag: '--user-agent', stored: true, help: 'name sent with every request and looked for in robots.txt; a contact address is expected' }),
+  robots: option<string>({ type: 'string', default: 'obey', flag: '--robots', stored: true, help: 'obey: robots.txt holds for every host; FILE: hosts whose owner asked for something else, one name or *.example.com a line, are fetched without it' }),
   politeness: option<Politeness>({ type: 'choice', choices: ['host', 'domain', 'ip'], default: 'host', flag: '--politeness', stored: true, help: 'what the delay is counted for' }),
   delayMs: option<number>({ type: 'duration', min: 0, max: 3_600_000, default: 1_000, flag: '--delay', stored: true, help: 'least time between two starts on one host, domain or address' }),
   concurrency: option<Concurrency>({ type: 'concurrency', default: { start: 4, floor: 1, ceiling: 32 }, flag: '--concurrency', stored: true, help: 'requests at once to a host, START:FLOOR:CEILING; adapts between floor and ceiling' }),
@@ -100,6 +104,8 @@ export const crawlOptions = {
   resolve: option<Readonly<Record<string, string>>>({ type: 'resolve', default: {}, flag: '--resolve', stored: true, help: 'HOST=IP: use this address for a host; @FILE: lines of a hosts file; repeatable' }),
   ca: option<string | undefined>({ type: 'string', default: undefined, flag: '--ca', stored: true, help: 'file with certificates of authorities to trust besides the usual ones (PEM)' }),
   insecure: option<boolean>({ type: 'boolean', default: false, flag: '--insecure', stored: true, help: 'accept every certificate' }),
+  cookies: option<boolean>({ type: 'boolean', default: false, flag: '--cookies', stored: true, help: 'keep the cookies of each host in memory, and send them back to it' }),
+  hostHeaders: option<string | undefined>({ type: 'string', default: undefined, flag: '--host-headers', stored: true, help: 'file of header fields and passwords that are sent to one host each (JSON); its path is kept, its content is not' }),
   gateway: option<string | GatewayConfigs | undefined>({ type: 'gateway', default: undefined, flag: '--gateway', stored: true, help: 'file of proxies and scraping APIs through which hosts are fetched (JSON); its path is kept, its content is not' }),
 } as const
 

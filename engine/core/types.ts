@@ -107,6 +107,8 @@ export const refusalMeanings = {
   domain_full: 'to a domain with --max-queued-per-domain URLs in the queue, none of them on the same host and worse',
   queue_full: 'to a queue of --max-queued URLs, none of them on the same host and worse',
   store_full: 'to a store that has nearly reached --max-store',
+  port: 'to a port that browsers refuse too (it belongs to another protocol)',
+  nofollow: 'which the page, its header or the link itself asks not to follow (--obey)',
   near_duplicate: 'in a page that has nearly the text of another (--near-duplicates skip)',
 } as const
 export type RefusalReason = keyof typeof refusalMeanings
@@ -120,6 +122,14 @@ export const linkElements = ['a', 'area', 'iframe', 'frame', 'link', 'meta', 'im
 export type LinkElement = (typeof linkElements)[number]
 /** Those whose addresses are pages. */
 export const pageLinkElements: readonly LinkElement[] = linkElements.slice(0, 6)
+
+/**
+ * What pages and headers ask for that a policy may follow (--obey). `nofollow`: of a page (meta robots, X-Robots-Tag), no
+ * link of it. `rel`: links marked nofollow, ugc or sponsored. `noarchive`: no WARC record. `noindex`: no extractor. `canonical`:
+ * the address that the page gives for itself is a link of it.
+ */
+export const directives = ['nofollow', 'rel', 'noarchive', 'noindex', 'canonical'] as const
+export type Directive = (typeof directives)[number]
 
 /** What is remembered of an earlier fetch of a URL that is to be fetched again. */
 export interface PreviousFetch {
@@ -162,6 +172,8 @@ export interface QueuedUrl {
   readonly referrer?: string
   /** The redirects that led here, first hop first. */
   readonly redirectedFrom?: readonly string[]
+  /** Not a page, and its entries are not outlinks; absent: a page. */
+  readonly kind?: 'sitemap'
   /** Over its domain's budget: its turn comes when nothing else has one. */
   readonly isLater?: true
   /** Of a URL that had its outcome before. */
@@ -177,6 +189,8 @@ export interface NewUrl {
   readonly priority: number
   readonly referrer?: string
   readonly redirectedFrom?: readonly string[]
+  /** Of a sitemap; its fingerprint is another than that of a page with the same address. */
+  readonly kind?: 'sitemap'
   /** If it has its outcome already it is tried again: always, or when it was last fetched before this moment (wall clock). */
   readonly again?: true | number
 }

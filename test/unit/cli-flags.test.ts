@@ -40,7 +40,7 @@ describe('the flags of crawl', () => {
       await help.ended
       return help.output.stdout
     }))
-    expect(text.join('')).not.toMatch(/\b(report|profile tls|sitemaps?|--shard)\b/)
+    expect(text.join('')).not.toMatch(/\b(report|profile tls|--shard)\b/)
   })
 
   it('show defaults as a user would type them', () => {

@@ -25,7 +25,7 @@ test('the defaults are these', () => {
     dir: './crawl', scope: 'host', include: [], exclude: [], maxDepth: 65_535,
     maxQueuedPerHost: Infinity, maxQueuedPerDomain: Infinity, maxQueued: Infinity, domainBudget: Infinity, maxStoreBytes: Infinity, durability: 'commit', traps: 'on', maxQueriesPerPath: 10_000,
     userAgent: 'Sluice/0.1 (+https://www.npmjs.com/package/sluice)',
-    politeness: 'host', delayMs: 1_000, concurrency: { start: 4, floor: 1, ceiling: 32 }, hostLimits: [], maxPerAddress: Infinity, retries: 2, hostPatienceMs: 300_000, timeoutMs: 30_000,
+    politeness: 'host', delayMs: 1_000, concurrency: { start: 4, floor: 1, ceiling: 32 }, hostLimits: [], maxPerAddress: Infinity, retries: 2, hostPatienceMs: 300_000, sitemaps: false, obey: ['nofollow', 'noarchive'], excludeHosts: undefined, robots: 'obey', cookies: false, hostHeaders: undefined, timeoutMs: 30_000,
     maxBodyBytes: 256_000, connections: 0, requestsPerSecond: Infinity, bytesPerSecond: Infinity, memoryBytes: 0, threads: 0, format: ['jsonl'], extract: undefined, linkElements: ['a', 'area', 'iframe', 'frame', 'link', 'meta'], simhash: false, nearDuplicates: 'count', priority: undefined, shedAfterMs: 30_000, shedLog: undefined, tailMs: 600_000,
     allowAddress: [], resolve: {}, ca: undefined, insecure: false, gateway: undefined, dedupe: [], recrawl: 'never',
     listen: undefined,
