@@ -49,6 +49,8 @@ export const limits = {
   retryAfterMsMax: 60 * 60_000,
   backoffMsMin: 1_000,
   backoffMsMax: 5 * 60_000,
+  /** Of a host that does not answer at all, while it is waited for: it is asked again so long after its return at most. */
+  hostRestMsMax: 32_000,
   /** Idle connections kept in all; the least recently used is closed first. Measured: 46-59 KB each with TLS. */
   socketsIdleMax: 256,
   socketIdleMsMax: 4_000,
@@ -307,6 +309,7 @@ invariant(limits.commitQueueUrlsMax >= limits.commitUrlsMax, 'a whole batch fits
 invariant(limits.pagesUnackedMax <= limits.commitQueueUrlsMax, 'what the consumer holds can be committed at once')
 invariant(limits.linkCharsMax < limits.urlBytesMax, 'a link that is too long to follow can be read')
 invariant(limits.backoffMsMin < limits.backoffMsMax, 'back-off has room to grow')
+invariant(limits.hostRestMsMax <= limits.backoffMsMax, 'a host that does not answer rests no longer than one that asks for it')
 invariant(limits.retryAfterMsMax < limits.hostGivenUpMs, 'a host that was given up is not tried again during its rest')
 invariant(limits.metaBytesMax > 2 * limits.urlBytesMax, 'a URL and its referrer fit into a slot')
 invariant(limits.suspectsMax <= limits.hostsResolvingMax, 'the hosts of suspects are all brought into memory before any other')

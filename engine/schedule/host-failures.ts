@@ -2,9 +2,10 @@
  * How a host's failures are counted, and how long it rests for them. Pure but for the host that is changed. Main thread.
  *
  * A host that answers nothing is tried over minutes before it is given up, because most of what makes a host fail passes:
- * a restart takes a minute, a deployment a few. The rests are a random part of 1, 2, 4 and so on up to 256 seconds, so
- * that a short outage costs little time and a long one few requests (about ten in the default five minutes, one at a
- * time), and hosts that failed together are not tried again together. It is given up when it has been tried as often as the
+ * a restart takes a minute, a deployment a few. The rests are a random part of 1, 2, 4 and so on up to 32 seconds, so
+ * that a host is back soon after its outage, and a long one costs few requests (about two dozen in the default five
+ * minutes, one at a time), and hosts that failed together are not tried again together. One that answers, and asks for
+ * rest by its status, rests up to 256 seconds. It is given up when it has been tried as often as the
  * failure table says and for `hostPatienceMs`; a name that does not exist at the first alone, for its server has answered.
  * The URLs that are left then end with the code of the last failure; before that none is charged.
  *
@@ -59,7 +60,8 @@ export interface HostFailure {
 export function chargeHost(host: Host, { code, startedAtMs, retryAfterMs }: HostFailure, { nowMs, patienceMs, random }: Charge): 'rests' | 'given up' {
   if (startedAtMs > host.failedAtMs) {
     if (host.failures === 0) host.failingSinceMs = nowMs
-    host.backoffUntilMs = Math.max(host.backoffUntilMs, nowMs + backoffMs(host.failures, limits.backoffMsMin, limits.backoffMsMax, random))
+    const restMsMax = failureRule(code).retry === 'host' ? limits.hostRestMsMax : limits.backoffMsMax
+    host.backoffUntilMs = Math.max(host.backoffUntilMs, nowMs + backoffMs(host.failures, limits.backoffMsMin, restMsMax, random))
     host.failures += 1
     host.failedAtMs = nowMs
     host.failureCode = code
