@@ -7,8 +7,8 @@ export default defineConfig({
     // Processes, not threads: the engine itself starts worker threads and loads a native store.
     pool: 'forks',
     maxWorkers: 2,
-    testTimeout: 60_000,
+    testTimeout: 180_000,
     // Hooks run whole crawls, as tests do.
-    hookTimeout: 60_000,
+    hookTimeout: 180_000,
   },
 })
