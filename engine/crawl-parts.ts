@@ -28,7 +28,7 @@ export interface CrawlParts {
   /** Absent: all is fetched from the sites themselves. */
   readonly gateways?: Pick<Gateways, 'areWaitedFor' | 'of' | 'resume' | 'stats'>
   readonly network: NetworkWatch<Host>
-  readonly robots: Pick<RobotsGate, 'ask' | 'check' | 'verdictsOf'>
+  readonly robots: Pick<RobotsGate, 'ask' | 'check' | 'sitemapsOf' | 'verdictsOf'>
   readonly pool: Pick<ParsePool, 'collect' | 'fill' | 'isStuck' | 'rotateWarc' | 'slotsFree' | 'stats' | 'withdraw'>
   readonly commits: CommitLoop
   readonly disk: Pick<DiskSpace, 'shortOf'>

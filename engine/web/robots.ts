@@ -41,7 +41,7 @@ export interface RobotsFile {
  * its coding is broken.
  */
 export type ReadRobots = (file: RobotsFile, productToken: string) =>
-  Promise<{ readonly lines: string, readonly crawlDelayMs?: number } | undefined>
+  Promise<{ readonly lines: string, readonly crawlDelayMs?: number, readonly sitemaps?: readonly string[] } | undefined>
 
 export type RobotsCheck =
   /** There is no verdict in force: `ask`. */
@@ -121,6 +121,14 @@ export class RobotsGate {
     return { kind: 'allowed', ...(crawlDelayMs === undefined ? {} : { crawlDelayMs }) }
   }
 
+  /**
+   * The sitemaps that the robots.txt of a URL's origin names: http(s) URLs, `limits.robotsSitemapsMax` at most, each once,
+   * in their order. Empty as long as there is no verdict of it.
+   */
+  sitemapsOf(text: string): readonly string[] {
+    return this.#entriesOf(hostOfUrl(text)).get(new URL(text).origin)?.verdict.sitemaps ?? []
+  }
+
   /** Fetches the robots.txt for a URL's origin; those who ask meanwhile get the same answer. `onSend` as for a fetch. */
   async ask(text: string, signal?: AbortSignal, onSend?: () => void): Promise<RobotsAnswer> {
     const url = new URL(text)
@@ -174,7 +182,7 @@ export class RobotsGate {
       if (!result.ok) return failed(result, hop)
       try {
         const target = result.status >= 300 && result.status <= 399 ? targetOf(result, url) : undefined
-        if (target === undefined || hop === limits.robotsRedirectsMax) return await this.#read(result)
+        if (target === undefined || hop === limits.robotsRedirectsMax) return await this.#read(result, url)
         url = target
       } finally {
         result.release()
@@ -183,7 +191,7 @@ export class RobotsGate {
   }
 
   /** The verdict of an answer that is not followed further. */
-  async #read(response: FetchedResponse): Promise<Found> {
+  async #read(response: FetchedResponse, url: string): Promise<Found> {
     const { status, headers } = response
     const nowMs = this.#is.clock.wallMs()
     if (status === 429 || status >= 500) {
@@ -199,7 +207,7 @@ export class RobotsGate {
       const { lines, crawlDelayMs } = text
       const delay = crawlDelayMs === undefined ? {} : { crawlDelayMs: Math.min(crawlDelayMs, limits.crawlDelayMsMax) }
       const rules = hasRules(lines) ? { rule: 'rules' as const, text: lines } : { rule: 'allow' as const }
-      return { kind: 'found', verdict: { ...rules, ...delay, ...life } }
+      return { kind: 'found', verdict: { ...rules, ...delay, ...sitemapsIn(text.sitemaps, url), ...life } }
     } catch (error) {
       return unreadable((error as Error).message)
     }
@@ -236,7 +244,7 @@ export class RobotsGate {
     this.#remove(entries, origin)
     entries.set(origin, entry)
     this.#verdicts += 1
-    this.#textBytes += entry.verdict.text?.length ?? 0
+    this.#textBytes += charsOf(entry.verdict)
   }
 
   #remove(entries: Map<string, Entry>, origin: string): void {
@@ -244,7 +252,7 @@ export class RobotsGate {
     if (entry === undefined) return
     entries.delete(origin)
     this.#verdicts -= 1
-    this.#textBytes -= entry.verdict.text?.length ?? 0
+    this.#textBytes -= charsOf(entry.verdict)
   }
 
   /** Forgets the hosts that were not used for longest; the last one stays, since it is being used. */
@@ -265,6 +273,17 @@ export function productTokenOf(userAgent: string): string {
 function targetOf(response: FetchedResponse, base: string): string | undefined {
   const location = headerOf(response.headers, 'location')
   return location === undefined ? undefined : fetchUrl(location, makeBase(base))
+}
+
+/** Sitemap lines against the address that the file was read at. */
+function sitemapsIn(lines: readonly string[] = [], url: string): Pick<Verdict, 'sitemaps'> {
+  const base = makeBase(url)
+  const urls = new Set(lines.map((line) => fetchUrl(line, base)).filter((found) => found !== undefined))
+  return urls.size === 0 ? {} : { sitemaps: [...urls] }
+}
+
+function charsOf({ text = '', sitemaps = [] }: Verdict): number {
+  return sitemaps.reduce((sum, { length }) => sum + length, text.length)
 }
 
 /** Rules that cannot be read are not the permission to fetch everything. */

@@ -360,7 +360,7 @@ export class VirtualCrawl {
     const robotsGate = new RobotsGate({
       fetcher: web, clock, userAgent: options.userAgent, deadlineMs: options.timeoutMs, readRobots: async () => ({ lines: '' }), stored: (host) => store.host(host)?.robots,
     })
-    const robots: CrawlParts['robots'] = asksRobots ? robotsGate : { ask: async () => ({ kind: 'known' }), check: () => ({ kind: 'allowed' }), verdictsOf: () => ({}) }
+    const robots: CrawlParts['robots'] = asksRobots ? robotsGate : { ask: async () => ({ kind: 'known' }), check: () => ({ kind: 'allowed' }), sitemapsOf: () => [], verdictsOf: () => ({}) }
     const scheduler = new Scheduler({
       store, options, clock, random, onWork, note: (update) => commits.noteHost(update), capsOf: (host) => gateways?.capsOf(host) ?? [],
       unitOf: (host) => (without === 'host_queues' ? 'one' : scopeNameOf(host, options.politeness === 'domain' ? 'domain' : 'host')),

@@ -46,7 +46,8 @@ const readAsIs: ReadRobots = async ({ body }) => {
   if (text === 'deadly') throw new Error('it cost two workers their life')
   if (text === 'broken') return undefined
   const delay = /^crawl-delay: (\d+)$/m.exec(text)?.[1]
-  return { lines: `User-agent: *\n${text}`, ...(delay === undefined ? {} : { crawlDelayMs: Number(delay) * 1_000 }) }
+  const sitemaps = text.split('\n').filter((line) => line.startsWith('sitemap:')).map((line) => line.slice('sitemap:'.length))
+  return { lines: `User-agent: *\n${text}`, sitemaps, ...(delay === undefined ? {} : { crawlDelayMs: Number(delay) * 1_000 }) }
 }
 
 const robots = 'https://a.test/robots.txt'
@@ -124,6 +125,19 @@ test('robots.txt itself is always allowed, before any verdict and against any', 
   await gate.ask(page)
   expect(gate.check(robots)).toEqual({ kind: 'allowed' })
   expect(gate.check('https://a.test/robots.txt.bak')).toEqual({ kind: 'denied' })
+})
+
+test('sitemaps are those of the file, resolved where it was read, http(s) alone, each once, and outlive its restart', async () => {
+  const body = 'sitemap:/a.xml\nsitemap:https://cdn.test/b.xml\nsitemap:ftp://a.test/c\nsitemap:https://other.test/a.xml\nsitemap:http://\n'
+  const { gate } = rig({ ...chain(1), 'https://other.test/1': { status: 200, body } })
+  expect(gate.sitemapsOf(page)).toEqual([])
+  await gate.ask(page)
+  const sitemaps = ['https://other.test/a.xml', 'https://cdn.test/b.xml']
+  expect(gate.sitemapsOf(page)).toEqual(sitemaps)
+  expect(gate.stats().textBytes).toBe(sitemaps.join('').length)
+  expect(gate.sitemapsOf('http://a.test/')).toEqual([])
+  const stored = gate.verdictsOf('a.test')
+  expect(rig({}, { stored: () => stored }).gate.sitemapsOf('https://a.test/x')).toEqual(sitemaps)
 })
 
 const chain = (hops: number): Record<string, Answer> => Object.fromEntries(Array.from({ length: hops }, (_, at) => [
