@@ -76,11 +76,13 @@ async function domainRows(dir: string): Promise<{ readonly counts: ReadonlyMap<s
   return { counts, links }
 }
 
-test(`after each of ${kills} kills, counters, rows, indexes and files agree: each end of a URL has one line in each sink (SEED=${seed})`, async () => {
+test(`after each of ${kills} kills or more, counters, rows, indexes and files agree: each end of a URL has one line in each sink (SEED=${seed})`, async () => {
   const dir = fs.mkdtempSync(path.join(os.tmpdir(), 'sluice-kill-'))
   const random = randomFrom(seed)
   const most = { discovered: 0, dropped: 0, refetched: 0, later: 0 }
-  for (let round = 0; round < kills; round += 1) {
+  const unmet = (): unknown[] => Object.entries(most).filter(([, count]) => count <= 4)
+  // A slow machine does less between two kills: it goes on until it has met what the rounds are about.
+  for (let round = 0; round < kills || (unmet().length > 0 && round < 3 * kills); round += 1) {
     await killAfter(dir, Math.floor(random() * 2 ** 32), random() * 150)
     const store = await openStore(dir)
     store.setScope('any', domainOf)
@@ -108,7 +110,6 @@ test(`after each of ${kills} kills, counters, rows, indexes and files agree: eac
     most.refetched = Math.max(most.refetched, counters.refetched)
     for (const { pending, first } of queued.values()) most.later = Math.max(most.later, pending - first)
   }
-  // The rounds met what they are about.
-  expect(Object.entries(most).filter(([, count]) => count <= 4)).toEqual([])
+  expect(unmet()).toEqual([])
   fs.rmSync(dir, { recursive: true })
-}, 30_000 + kills * 5_000)
+}, 30_000 + 3 * kills * 5_000)
