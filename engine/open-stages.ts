@@ -225,7 +225,7 @@ async function openPool({ flow, inHandFile, options, dir, store, known, queries,
     threads: flow.workers, slots: flow.memory.slots, heapMb: flow.memory.workerHeapMb,
     maxBodyBytes: options.maxBodyBytes, clock: systemClock,
     worker: {
-      known: known.memory, include: options.include, exclude: options.exclude, dedupe: options.dedupe, linkElements: options.linkElements, warcFileFirst: store.warcFileFirst,
+      known: known.memory, include: options.include, exclude: options.exclude, dedupe: options.dedupe, linkElements: options.linkElements, obey: options.obey, warcFileFirst: store.warcFileFirst,
       crawlId: store.crawlId, userAgent: options.userAgent, simhash: wantsSimhash(options), inHandFile,
       ...(options.scope !== 'any' && { scope: { table: scopeTable.memory, mode: options.scope } }),
       ...(options.traps === 'on' && { traps: { queries: queries.memory, queriesPerPathMax: options.maxQueriesPerPath } }),

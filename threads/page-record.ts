@@ -4,6 +4,7 @@
  */
 import { limits } from '../engine/core/limits.ts'
 import { warcFileName, type PageMeta, type PageRecord, type ParsedResult, type WarcPlace } from '../engine/core/types.ts'
+import type { RobotsDirectives } from './html/robots-directives.ts'
 
 /** What the worker read, as far as the record tells it. */
 export interface PageFacts {
@@ -15,8 +16,9 @@ export interface PageFacts {
   readonly title?: string
   readonly lang?: string
   readonly canonical?: string
-  readonly robots?: { readonly noindex?: true; readonly nofollow?: true }
+  readonly robots?: RobotsDirectives
   readonly links?: number
+  readonly nofollowLinks?: number
   readonly contentHash?: Uint8Array
   readonly simhash?: Uint8Array
   readonly needsJs?: boolean
@@ -76,6 +78,7 @@ export function recordLine(parts: RecordParts): Uint8Array {
     canonical: facts.canonical,
     robots: facts.robots,
     links: facts.links,
+    nofollowLinks: facts.nofollowLinks === 0 ? undefined : facts.nofollowLinks,
     hash: hexOf(facts.contentHash),
     unchanged: isUnchanged(parts) ? true : undefined,
     simhash: hexOf(facts.simhash),

@@ -6,7 +6,7 @@
  */
 import { isWall, type FailureCode } from '../engine/core/errors.ts'
 import { limits } from '../engine/core/limits.ts'
-import { isNotModified, noLinks, type LinkElement, type LinkList, type PageMeta, type PageSink, type ParsedResult } from '../engine/core/types.ts'
+import { isNotModified, noLinks, pageLinkElements, type Directive, type LinkElement, type LinkList, type PageMeta, type PageSink, type ParsedResult } from '../engine/core/types.ts'
 import { fetchUrl, makeBase, refusalOf } from '../engine/core/fetch-url.ts'
 import { contentHashOf } from '../engine/core/url-key.ts'
 import type { SlotPage } from './arena.ts'
@@ -14,12 +14,12 @@ import { LazyPage, type Extractor } from './extractor.ts'
 import { wallInBody } from './html/challenge.ts'
 import { settle, sniff } from './html/charset.ts'
 import type { HtmlFacts } from './html/html-facts.ts'
-import { baseOf, noRefusals, originOf, type LinkCollector, type Refusals } from './html/links.ts'
+import { baseOf, noRawLinks, noRefusals, originOf, type LinkCollector, type Refusals } from './html/links.ts'
 import { needsJs } from './html/needs-js.ts'
 import { readHtml } from './html/read-html.ts'
-import { readDirectives } from './html/robots-directives.ts'
 import type { SimHasher } from './html/simhash.ts'
 import type { Inflater } from './inflate.ts'
+import { noHead, readPageHead, type PageHead } from './page-head.ts'
 import { recordLine, type PageFacts } from './page-record.ts'
 import type { StageClock } from './stage-times.ts'
 
@@ -28,8 +28,10 @@ export interface ParseTools {
   readonly collector: LinkCollector
   /** Elements whose addresses are links; absent: those of pages. */
   readonly linkElements?: readonly LinkElement[] | undefined
-  /** Our product token in lower case, for X-Robots-Tag. */
+  /** Our product token in lower case, for robots directives. */
   readonly agent: string
+  /** What pages and headers ask for that is followed; absent: nothing is. */
+  readonly obey?: ReadonlySet<Directive>
   readonly extractor: Extractor | undefined
   /** Absent: pages get no SimHash. */
   readonly simHasher?: SimHasher
@@ -38,6 +40,12 @@ export interface ParseTools {
   /** Throws `disk_failed` or `disk_full`. */
   readonly sink: PageSink | undefined
   nowMs(): number
+}
+
+/** A body without its coding. */
+interface Decoded {
+  readonly bytes: Uint8Array
+  readonly truncated: boolean
 }
 
 /** What became of a page, before its record is written. */
@@ -98,39 +106,55 @@ async function extract(extractor: Extractor, page: LazyPage): Promise<string | u
 }
 
 /** What a document says of itself, as the record tells it. */
-function htmlFacts(html: HtmlFacts, base: string, tools: ParseTools): Partial<PageFacts> {
+function htmlFacts(html: HtmlFacts, tools: ParseTools): Partial<PageFacts> {
   const { title, lang, links, texts, textCount = 0 } = html
-  const canonical = html.canonical === undefined ? undefined : fetchUrl(html.canonical, makeBase(base))
   const simhash = texts === undefined ? undefined : tools.simHasher?.hash(links.bytes, texts, textCount)
   return {
-    ...(title !== undefined && { title }), ...(lang !== undefined && { lang }), ...(canonical !== undefined && { canonical }),
+    ...(title !== undefined && { title }), ...(lang !== undefined && { lang }),
     ...(simhash !== undefined && { simhash }),
   }
 }
 
-async function readOk({ meta, headerBlock }: SlotPage, body: Uint8Array, isCut: boolean, tools: ParseTools): Promise<Reading> {
-  const { collector, extractor, stages } = tools
+/** The address that the page gives for itself: in the document, else in its header, which knows nothing of the document's base. */
+function canonicalOf({ url }: PageMeta, base: string, html: HtmlFacts | undefined, head: PageHead): string | undefined {
+  if (html?.canonical !== undefined) return fetchUrl(html.canonical, makeBase(base))
+  return head.canonical === undefined ? undefined : fetchUrl(head.canonical, makeBase(url))
+}
+
+/** Links of a page that stand in its header, and its canonical address if that is to be one. What is no address stays as it is, to be refused. */
+function moreLinks({ url }: PageMeta, head: PageHead, canonical: string | undefined, { linkElements = pageLinkElements, obey }: ParseTools): readonly string[] {
+  const base = makeBase(url)
+  const followed = linkElements.includes('link') ? head.followed.map((href) => fetchUrl(href, base) ?? href) : []
+  return canonical !== undefined && canonical !== url && obey?.has('canonical') === true ? [...followed, canonical] : followed
+}
+
+async function readOk({ meta, headerBlock }: SlotPage, { bytes: body, truncated: isCut }: Decoded, head: PageHead, tools: ParseTools): Promise<Reading> {
+  const { agent, collector, linkElements, obey, stages } = tools
   const isDocument = isHtml(meta, body)
   const sniffed = sniff(body, { contentType: meta.contentType, isHtml: isDocument })
   stages?.mark('sniff')
   const wantsText = tools.simHasher !== undefined
-  const html = isDocument ? readHtml(body, { sniffed, contentType: meta.contentType, isCut, linkElements: tools.linkElements, wantsText }) : undefined
+  const html = isDocument ? readHtml(body, { sniffed, contentType: meta.contentType, isCut, linkElements, agent, wantsText }) : undefined
   const charset = html?.charset ?? settle(body, sniffed, { encoding: undefined, unknownLabel: undefined }, isCut)
   stages?.mark('scan')
   const base = baseOf(meta.url, html?.base)
   const isForeignBase = originOf(base) !== originOf(meta.url)
-  const { links, linksKnown, refused, count } = html === undefined
-    ? { links: noLinks, linksKnown: 0, refused: noRefusals(), count: 0 }
-    : collector.collect(html.links, { base, isForeignBase, encoding: charset.name, followLinks: meta.followLinks }, () => stages?.mark('resolve'))
+  const robots = { ...html?.robots, ...head.robots }
+  const canonical = canonicalOf(meta, base, html, head)
+  const { links, linksKnown, refused, count, nofollowCount } = collector.collect(html?.links ?? noRawLinks, {
+    base, isForeignBase, encoding: charset.name, followLinks: meta.followLinks,
+    isNofollow: robots.nofollow === true && obey?.has('nofollow') === true, more: moreLinks(meta, head, canonical, tools),
+  }, () => stages?.mark('resolve'))
   stages?.mark('fingerprint')
   const contentHash = body.byteLength > 0 ? contentHashOf(body) : undefined
   stages?.mark('hash')
-  const tag = readDirectives(meta.robotsTag === undefined ? [] : [meta.robotsTag], tools.agent)
   const facts: PageFacts = {
-    charset: charset.name, bytes: body.byteLength, truncated: isCut, robots: { ...html?.robots, ...tag },
+    charset: charset.name, bytes: body.byteLength, truncated: isCut, robots, nofollowLinks: nofollowCount, ...(canonical !== undefined && { canonical }),
     ...(charset.unknownLabel !== undefined && { unknownCharset: charset.unknownLabel }),
-    ...(contentHash && { contentHash }), ...(html && { links: count, needsJs: needsJs(html, html.links.bytes, isCut), ...htmlFacts(html, base, tools) }),
+    ...(contentHash && { contentHash }), ...((html !== undefined || count > 0) && { links: count }),
+    ...(html && { needsJs: needsJs(html, html.links.bytes, isCut), ...htmlFacts(html, tools) }),
   }
+  const extractor = robots.noindex === true && obey?.has('noindex') === true ? undefined : tools.extractor
   if (extractor === undefined) return { outcome: 'ok', links, linksKnown, refused, facts }
   const page = new LazyPage({ url: meta.url, status: meta.status, headerBlock, body, charset, facts: html, base, stages })
   try {
@@ -144,17 +168,20 @@ async function readOk({ meta, headerBlock }: SlotPage, body: Uint8Array, isCut: 
   }
 }
 
-async function read(page: SlotPage, tools: ParseTools): Promise<Reading> {
+function isOk({ status }: PageMeta): boolean {
+  return status >= 200 && status < 300
+}
+
+async function read(page: SlotPage, head: PageHead, tools: ParseTools): Promise<Reading> {
   const { meta } = page
   if (isNotModified(meta)) return readNotModified(meta)
   if (isRedirect(meta)) return readRedirect(page, tools)
-  const isOk = meta.status >= 200 && meta.status < 300
   const inflated = await tools.inflater.inflate(page.body, meta.contentEncoding, meta.truncated)
   tools.stages?.mark('inflate')
   const wall = inflated.ok ? wallInBody(meta.status, inflated.bytes) : undefined
   if (inflated.ok && wall !== undefined) return failed(wall, { truncated: inflated.truncated, bytes: inflated.bytes.byteLength })
-  if (inflated.ok && isOk) return readOk(page, inflated.bytes, inflated.truncated, tools)
-  if (isOk) return failed('bad_content_encoding', { truncated: meta.truncated })
+  if (inflated.ok && isOk(meta)) return readOk(page, inflated, head, tools)
+  if (isOk(meta)) return failed('bad_content_encoding', { truncated: meta.truncated, robots: head.robots })
   // The server said no, and that is known whatever its body holds.
   const facts: PageFacts = !inflated.ok || inflated.bytes.byteLength === 0
     ? { truncated: meta.truncated }
@@ -164,15 +191,17 @@ async function read(page: SlotPage, tools: ParseTools): Promise<Reading> {
 
 export async function parsePage(page: SlotPage, tools: ParseTools): Promise<ParsedResult> {
   const startMs = tools.nowMs()
+  const head = isOk(page.meta) ? readPageHead(page.headerBlock, tools.agent) : noHead
   let reading: Reading
   try {
-    reading = await read(page, tools)
+    reading = await read(page, head, tools)
   } catch {
-    reading = failed('parse_failed', { truncated: page.meta.truncated })
+    reading = failed('parse_failed', { truncated: page.meta.truncated, robots: head.robots })
   }
   const { outcome, code, links, linksKnown = 0, refused, facts } = reading
   // What stands in the place of the page is not archived as the page.
-  const warc = isWall(code) ? undefined : tools.sink?.append({ meta: page.meta, headerBlock: page.headerBlock, body: page.body })
+  const isArchived = !isWall(code) && !(facts.robots?.noarchive === true && tools.obey?.has('noarchive') === true)
+  const warc = isArchived ? tools.sink?.append({ meta: page.meta, headerBlock: page.headerBlock, body: page.body }) : undefined
   const result = { outcome, ...(code !== undefined && { code }) }
   const line = recordLine({ meta: page.meta, result, facts, wireBytes: page.body.byteLength, parseMs: tools.nowMs() - startMs, warc })
   tools.stages?.mark('record')

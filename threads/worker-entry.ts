@@ -13,6 +13,7 @@ import { WarcWriter } from '../storage/sinks/warc.ts'
 import { Arena, type SlotPage } from './arena.ts'
 import { loadExtractor } from './extractor.ts'
 import { LinkCollector, type LinkRules } from './html/links.ts'
+import { productTokenOf } from './html/robots-directives.ts'
 import { SimHasher } from './html/simhash.ts'
 import { InHand } from './in-hand.ts'
 import { Inflater } from './inflate.ts'
@@ -63,17 +64,18 @@ function openWarc({ crawlId, userAgent, warcDir: dir }: WorkerOptions): WarcFile
 async function prepare(): Promise<Prepared> {
   const scope = await scopeOf(options)
   const { known, traps } = options
+  const obey = new Set(options.obey)
   return {
     inflater: new Inflater(options.maxBodyBytes),
     collector: new LinkCollector({
       include: options.include.map((pattern) => new RegExp(pattern, 'u')),
       exclude: options.exclude.map((pattern) => new RegExp(pattern, 'u')),
-      keyPolicy: keyPolicyOf(options.dedupe ?? []),
+      keyPolicy: keyPolicyOf(options.dedupe ?? []), obeysRel: obey.has('rel'),
       ...(scope && { scope }), ...(known && { known: KnownTable.over(known) }),
       ...(traps && { traps: { queries: QueryGrowth.over(traps.queries), queriesPerPathMax: traps.queriesPerPathMax } }),
     }),
     linkElements: options.linkElements,
-    agent: /^[\w-]*/.exec(options.userAgent)![0].toLowerCase(),
+    agent: productTokenOf(options.userAgent), obey,
     extractor: options.extractor === undefined ? undefined : await loadExtractor(options.extractor),
     ...(options.simhash === true && { simHasher: new SimHasher() }),
     sink: openWarc(options), stages,

@@ -1,7 +1,7 @@
 /**
  * What a parse worker is told when it starts: structured-cloneable, the shared memories by reference. Types only.
  */
-import type { LinkElement } from '../engine/core/types.ts'
+import type { Directive, LinkElement } from '../engine/core/types.ts'
 import type { DedupeRule } from '../engine/core/url-key.ts'
 
 export interface WorkerOptions {
@@ -14,6 +14,8 @@ export interface WorkerOptions {
   readonly traps?: { readonly queries: SharedArrayBuffer; readonly queriesPerPathMax: number }
   /** Elements whose addresses are links; absent: those of pages. */
   readonly linkElements?: readonly LinkElement[]
+  /** What pages and headers ask for that is followed; absent: nothing is. */
+  readonly obey?: readonly Directive[]
   /** Which more URLs are one; absent: none. */
   readonly dedupe?: readonly DedupeRule[]
   /** Regular expressions, with the flag `u`. */

@@ -303,6 +303,10 @@ export const limits = {
   paceMsMax: 60_000,
   /** A smaller rise of a host's latency is not taken for load: our own loop alone may be so late. */
   latencyRiseMsMin: 50,
+
+  // Directives of pages
+  /** Characters read of one meta element or header field with robots directives; the longest of 360 real pages has 92. */
+  directivesCharsMax: 4_096,
 } as const
 
 invariant(limits.commitQueueUrlsMax >= limits.commitUrlsMax, 'a whole batch fits into the commit queue')

@@ -246,7 +246,6 @@ export interface PageMeta {
   readonly location?: string
   readonly etag?: string
   readonly lastModified?: string
-  readonly robotsTag?: string
   readonly ip?: string
   /** Name of the gateway that it came through. */
   readonly gateway?: string
@@ -345,11 +344,14 @@ export interface PageRecord {
   readonly title?: string
   readonly lang?: string
   readonly canonical?: string
-  readonly robots?: { readonly noindex?: true; readonly nofollow?: true }
+  /** Of meta elements and X-Robots-Tag together, as far as they are for us. */
+  readonly robots?: { readonly noindex?: true; readonly nofollow?: true; readonly noarchive?: true }
   /** Distinct http and https addresses that the page links to. */
   readonly links?: number
   /** Those among them that were new to the crawl. */
   readonly newLinks?: number
+  /** Those among `links` to which no link of the page is without rel nofollow, ugc or sponsored. */
+  readonly nofollowLinks?: number
   /** First 128 bits of SHA-256 of the decoded body, hexadecimal; with outcome not_modified, of the body that was read before. */
   readonly hash?: string
   /** The body was sent again, and is the one that was read before. */

@@ -2,7 +2,7 @@
 import type { LinkElement } from '../../engine/core/types.ts'
 import type { RawLinks } from '../../threads/html/html-facts.ts'
 
-export interface TestLink { readonly href: string; readonly element?: LinkElement }
+export interface TestLink { readonly href: string; readonly element?: LinkElement; readonly isNofollow?: boolean }
 
 /** `strings` counts the hrefs that were made into strings. */
 export interface TestLinks extends RawLinks { readonly strings: { made: number } }
@@ -30,5 +30,6 @@ export function rawLinks(links: readonly (string | TestLink)[], charset: 'utf8' 
       return list[index]!.href
     },
     rel: () => undefined,
+    isNofollow: (index) => list[index]!.isNofollow === true,
   }
 }

@@ -16,10 +16,10 @@ const tools: ParseTools = {
   agent: 'sluice', extractor: undefined, sink: undefined, nowMs: () => 5,
 }
 
-function parse(body: string | Uint8Array, meta: Partial<PageMeta> = {}, more: Partial<ParseTools> = {}): Promise<ParsedResult> {
+function parse(body: string | Uint8Array, meta: Partial<PageMeta> = {}, more: Partial<ParseTools> = {}, header = ''): Promise<ParsedResult> {
   const page = {
     meta: metaOf(url, meta), redirects: meta.redirectedFrom?.length ?? 0,
-    headerBlock: Buffer.from('Content-Type: text/html\r\nSet-Cookie: a\r\nset-cookie: b\r\n'), body: Buffer.from(body),
+    headerBlock: Buffer.from(`Content-Type: text/html\r\nSet-Cookie: a\r\nset-cookie: b\r\n${header}`), body: Buffer.from(body),
   }
   return parsePage(page, { ...tools, ...more })
 }
@@ -36,7 +36,7 @@ describe('a page that was read', () => {
   const html = '<html lang=en><title>T</title><link rel=canonical href="/c"><meta name=robots content=noindex><a href=/a>a</a><a href=/a#x>a</a>'
 
   it('has its facts in the record, and none that are absent', async () => {
-    const result = await parse(html, { referrer: 'http://r.example/', etag: '"1"', robotsTag: 'nofollow', ip: '127.0.0.1', timings: { totalMs: 7 } })
+    const result = await parse(html, { referrer: 'http://r.example/', etag: '"1"', ip: '127.0.0.1', timings: { totalMs: 7 } }, {}, 'X-Robots-Tag: nofollow\r\n')
     expect(result).toMatchObject({ outcome: 'ok', bodyBytes: html.length, contentHash: contentHashOf(Buffer.from(html)) })
     expect(urls(result)).toEqual(['http://site.example/a'])
     expect(recordOf(result)).toEqual({

@@ -20,6 +20,8 @@ export interface RawLinks {
   /** The address: decoded, character references replaced, white space as it stands, not resolved. */
   href(index: number): string
   rel(index: number): string | undefined
+  /** Its rel has nofollow, ugc or sponsored. */
+  isNofollow(index: number): boolean
 }
 
 export interface HtmlFacts {

@@ -44,6 +44,8 @@ export interface LinkRules {
   readonly keyPolicy?: KeyPolicy
   /** The rules against generated addresses; absent: they are off. */
   readonly traps?: { readonly queries: QueryCounts; readonly queriesPerPathMax: number }
+  /** Links marked rel nofollow, ugc or sponsored are refused; default: they are counted and followed. */
+  readonly obeysRel?: boolean
 }
 
 /** What a document says of all its links. */
@@ -56,6 +58,10 @@ export interface LinkedDocument {
   readonly encoding: string
   /** False: its links would be too deep. They are counted and none is reported. */
   readonly followLinks: boolean
+  /** It asks that none of its links is followed, and that is obeyed. */
+  readonly isNofollow?: boolean
+  /** Addresses beside those in the document, absolute: they come first. */
+  readonly more?: readonly string[]
 }
 
 export type Refusals = Record<RefusalReason, number>
@@ -67,6 +73,15 @@ export interface CollectedLinks {
   readonly linksKnown: number
   /** Distinct http and https addresses by key, known ones and refused ones included; at most `linksPerPageMax`. */
   readonly count: number
+  /** Those of `count` to which no link is without rel nofollow, ugc or sponsored. */
+  readonly nofollowCount: number
+}
+
+/** What the first pass finds: the URL of each spelling, '' for one that the memory knows. Those from `nofollowAt` on are marked. */
+interface Resolved {
+  readonly urls: string[]
+  readonly refused: Refusals
+  nofollowAt: number
 }
 
 interface FoundLink {
@@ -74,6 +89,15 @@ interface FoundLink {
   readonly fingerprint: Uint8Array
   readonly hostHash: Uint8Array
   readonly isRedirect: boolean
+}
+
+/** A document's links, and what their addresses depend on. */
+interface LinkSource {
+  readonly raw: RawLinks
+  readonly base: Base | undefined
+  readonly encoding: string
+  /** Absent: nothing of this document is remembered. */
+  readonly memory: HrefMemory | undefined
 }
 
 interface HostFacts {
@@ -109,6 +133,11 @@ export function linkUrl(raw: RawLinks, index: number, { base, encoding }: { read
   return fetchUrl(encodeQuery(raw.href(index), encoding), base)
 }
 
+/** Of what is no document. */
+export const noRawLinks: RawLinks = {
+  count: 0, bytes: new Uint8Array(0), element: () => 'a', start: () => 0, end: () => 0, href: () => '', rel: () => undefined, isNofollow: () => false,
+}
+
 export class LinkCollector {
   readonly #rules: LinkRules
   readonly #keyPolicy: KeyPolicy
@@ -133,10 +162,9 @@ export class LinkCollector {
 
   /** `onResolved` is called between the two passes, so that a profile can time them apart. */
   collect(raw: RawLinks, document: LinkedDocument, onResolved?: () => void): CollectedLinks {
-    const refused = noRefusals()
-    const urls = this.#resolve(raw, document, refused)
+    const resolved = this.#resolve(raw, document)
     onResolved?.()
-    return this.#judge(urls, document.followLinks, refused)
+    return this.#judge(resolved, document)
   }
 
   /** The target of a redirect is a decision of its own; that its URL is known is for the commit to say, which sees the chain. */
@@ -149,46 +177,65 @@ export class LinkCollector {
     return { links: linkList(reason === undefined ? [found] : []), refused }
   }
 
-  /** First pass: the URL of each spelling, '' for one that the memory knows. */
-  #resolve(raw: RawLinks, document: LinkedDocument, refused: Refusals): string[] {
-    const { encoding } = document
-    const { bytes } = raw
-    const base = makeBase(document.base)
-    const hash = this.#hash
+  /**
+   * First pass. A link that is marked comes after all that are not, whatever their order in the document: an address is
+   * refused for its rel when no link of the page leads there without it.
+   */
+  #resolve(raw: RawLinks, document: LinkedDocument): Resolved {
+    const resolved = { urls: [], refused: noRefusals(), nofollowAt: 0 }
     const memory = document.isForeignBase ? undefined : this.#memory
-    const urls: string[] = []
-    hash.begin(originOf(document.base), encoding)
+    const from = { raw, base: makeBase(document.base), encoding: document.encoding, memory }
+    const nofollow: number[] = []
+    this.#hash.begin(originOf(document.base), document.encoding)
     this.#spellings.begin()
+    for (const url of document.more ?? []) this.#resolveMore(url, resolved)
     for (let index = 0; index < raw.count; index += 1) {
-      const [start, end] = [raw.start(index), raw.end(index)]
-      const isWhole = raw.element(index) !== 'meta'
-      if (isWhole) {
-        hash.hash(bytes, start, end)
-        if (!this.#spellings.add(hash.a, hash.b, hash.c, hash.d)) continue
-      }
-      const at = urls.length
-      if (at === limits.linksPerPageMax) {
-        refused.too_many += 1
-        continue
-      }
-      const isMemorable = memory !== undefined && isWhole && hash.isAscii && isRooted(bytes, start, end)
-      if (isMemorable && memory.find(hash, this.#words, 4 * at)) {
-        this.#kinds[at] = HIT
-        urls.push('')
-        continue
-      }
-      // One text for both: it is not decoded twice, and what is too long only as it would be requested is told as that.
-      const text = encodeQuery(raw.href(index), encoding)
-      const url = fetchUrl(text, base)
-      if (url === undefined) {
-        refused[refusalOf(text, base)] += 1
-        continue
-      }
-      this.#kinds[at] = isMemorable ? MEMORABLE : PLAIN
-      if (isMemorable) this.#keepHash(4 * at)
-      urls.push(url)
+      if (raw.isNofollow(index)) nofollow.push(index)
+      else this.#resolveLink(from, index, resolved)
     }
-    return urls
+    resolved.nofollowAt = resolved.urls.length
+    for (const index of nofollow) this.#resolveLink(from, index, resolved)
+    return resolved
+  }
+
+  #resolveLink({ raw, base, encoding, memory }: LinkSource, index: number, { urls, refused }: Resolved): void {
+    const { bytes } = raw
+    const hash = this.#hash
+    const [start, end] = [raw.start(index), raw.end(index)]
+    const isWhole = raw.element(index) !== 'meta'
+    if (isWhole) {
+      hash.hash(bytes, start, end)
+      if (!this.#spellings.add(hash.a, hash.b, hash.c, hash.d)) return
+    }
+    const at = urls.length
+    if (at === limits.linksPerPageMax) {
+      refused.too_many += 1
+      return
+    }
+    const isMemorable = memory !== undefined && isWhole && hash.isAscii && isRooted(bytes, start, end)
+    if (isMemorable && memory.find(hash, this.#words, 4 * at)) {
+      this.#kinds[at] = HIT
+      urls.push('')
+      return
+    }
+    // One text for both: it is not decoded twice, and what is too long only as it would be requested is told as that.
+    const text = encodeQuery(raw.href(index), encoding)
+    const url = fetchUrl(text, base)
+    if (url === undefined) {
+      refused[refusalOf(text, base)] += 1
+      return
+    }
+    this.#kinds[at] = isMemorable ? MEMORABLE : PLAIN
+    if (isMemorable) this.#keepHash(4 * at)
+    urls.push(url)
+  }
+
+  /** An address that is none of the document's. */
+  #resolveMore(text: string, { urls, refused }: Resolved): void {
+    const url = fetchUrl(text)
+    if (url === undefined) refused[refusalOf(text)] += 1
+    else if (urls.length === limits.linksPerPageMax) refused.too_many += 1
+    else this.#kinds[urls.push(url) - 1] = PLAIN
   }
 
   #keepHash(at: number): void {
@@ -200,11 +247,11 @@ export class LinkCollector {
   }
 
   /** Second pass: key and fingerprint, then whether the link is new here, known, or refused. */
-  #judge(urls: readonly string[], followLinks: boolean, refused: Refusals): CollectedLinks {
-    const { known } = this.#rules
+  #judge({ urls, nofollowAt, refused }: Resolved, { followLinks, isNofollow = false }: LinkedDocument): CollectedLinks {
+    const { known, obeysRel = false } = this.#rules
     const [words, print] = [this.#words, this.#print]
     const found: FoundLink[] = []
-    let [count, linksKnown] = [0, 0]
+    let [count, linksKnown, nofollowCount] = [0, 0, 0]
     this.#fingerprints.begin()
     this.#lastHost = undefined
     for (let index = 0; index < urls.length; index += 1) {
@@ -213,6 +260,7 @@ export class LinkCollector {
         if (!this.#fingerprints.add(words[at]!, words[at + 1]!, words[at + 2]!, words[at + 3]!)) continue
         count += 1
         linksKnown += 1
+        if (index >= nofollowAt) nofollowCount += 1
         continue
       }
       const url = urls[index]!
@@ -220,6 +268,7 @@ export class LinkCollector {
       for (let word = 0; word < 4; word += 1) print[word] = wordAt(fingerprint, 4 * word)
       const isFirst = this.#fingerprints.add(print[0]!, print[1]!, print[2]!, print[3]!)
       if (isFirst) count += 1
+      if (isFirst && index >= nofollowAt) nofollowCount += 1
       if (known?.has(fingerprint) === true) {
         if (isFirst) linksKnown += 1
         if (this.#kinds[index] === MEMORABLE) this.#memory!.put(words, at, print)
@@ -230,12 +279,16 @@ export class LinkCollector {
         refused.depth += 1
         continue
       }
+      if (isNofollow || (obeysRel && index >= nofollowAt)) {
+        refused.nofollow += 1
+        continue
+      }
       const host = this.#hostOf(url)
       const reason = this.#refusal(url, host, false)
       if (reason === undefined) found.push({ url, fingerprint, hostHash: host.hash, isRedirect: false })
       else refused[reason] += 1
     }
-    return { links: linkList(found), linksKnown, refused, count }
+    return { links: linkList(found), linksKnown, refused, count, nofollowCount }
   }
 
   #refusal(url: string, host: HostFacts, isRedirect: boolean): RefusalReason | undefined {

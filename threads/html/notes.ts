@@ -5,6 +5,7 @@
  */
 import { linkElements, pageLinkElements, type LinkElement } from '../../engine/core/types.ts'
 import { attribute, tag } from './names.ts'
+import { followedRels } from './rel.ts'
 import type { Attributes } from './attributes.ts'
 
 /** Kinds of a link, by number: the places of `linkElements`. */
@@ -48,6 +49,7 @@ export class Notes {
 
   readonly #attributes: Attributes
   #kinds = 0
+  #agent = ''
   #links: Int32Array = new Int32Array(LINK_WORDS * LINKS_FIRST)
   #texts: Int32Array = new Int32Array(2 * TEXTS_FIRST)
   readonly #facts = new Int32Array(2 * factsCount)
@@ -62,9 +64,10 @@ export class Notes {
     this.#attributes = attributes
   }
 
-  /** A new document; of links only those of these kinds are noted. */
-  begin(kinds: number): void {
+  /** A new document; of links only those of these kinds are noted, and robots directives of a meta element with this name too. */
+  begin(kinds: number, agent = ''): void {
     this.#kinds = kinds
+    this.#agent = agent
     if (this.#links.length > WORDS_KEPT_MAX) this.#links = new Int32Array(LINK_WORDS * LINKS_FIRST)
     if (this.#texts.length > WORDS_KEPT_MAX) this.#texts = new Int32Array(2 * TEXTS_FIRST)
     this.#facts.fill(-1)
@@ -182,7 +185,7 @@ export class Notes {
     const attributes = this.#attributes
     if (!attributes.has(attribute.rel)) return
     if (attributes.hasWord(attribute.rel, 'canonical')) this.#factOf(facts.canonical, attribute.href)
-    const isFollowed = ['alternate', 'next', 'prev'].some((word) => attributes.hasWord(attribute.rel, word))
+    const isFollowed = followedRels.some((word) => attributes.hasWord(attribute.rel, word))
     if (isFollowed && !attributes.hasWord(attribute.rel, 'stylesheet')) this.#link(kind.link, attribute.href)
   }
 
@@ -193,6 +196,7 @@ export class Notes {
     if (!attributes.has(attribute.charset) && attributes.is(attribute['http-equiv'], 'content-type')) this.#noteCharset(attribute.content)
     if (attributes.isTrimmed(attribute['http-equiv'], 'refresh')) this.#link(kind.meta, attribute.content)
     if (attributes.isTrimmed(attribute.name, 'robots')) this.#noteRobots()
+    else if (this.#agent !== '' && attributes.isTrimmed(attribute.name, this.#agent)) this.#noteRobots()
     else if (attributes.isTrimmed(attribute.name, 'description')) this.#factOf(facts.description, attribute.content)
     else if (attributes.isTrimmed(attribute.name, 'generator')) this.#factOf(facts.generator, attribute.content)
   }

@@ -9,6 +9,7 @@ import { isAsciiCompatible } from './encodings.ts'
 import type { HtmlFacts, RawLinks } from './html-facts.ts'
 import { charsetInContent, declarationOf, type Declaration } from './prescan.ts'
 import { parseRefresh, type Refresh } from './refresh.ts'
+import { isNofollow } from './rel.ts'
 import { readDirectives } from './robots-directives.ts'
 import { facts, LINK_WORDS, type Notes } from './notes.ts'
 import { HtmlScanner } from './scanner.ts'
@@ -25,6 +26,8 @@ export interface ReadHtmlOptions {
   readonly sniffed?: Sniffed
   /** Which elements' addresses are links; default: those of pages. A refresh is a fact in any case. */
   readonly linkElements?: readonly LinkElement[] | undefined
+  /** Our product token in lower case: a meta element of that name is read as one named robots. */
+  readonly agent?: string | undefined
   /** Note where shown text lies, see `HtmlFacts.texts`. */
   readonly wantsText?: boolean
 }
@@ -73,6 +76,11 @@ class ScannedLinks implements RawLinks {
     const start = this.#words[LINK_WORDS * index + 3]!
     const rel = start < 0 ? '' : this.#values.attribute(start, this.#words[LINK_WORDS * index + 4]!)
     return rel === '' ? undefined : rel
+  }
+
+  isNofollow(index: number): boolean {
+    const start = this.#words[LINK_WORDS * index + 3]!
+    return start >= 0 && isNofollow(this.bytes, start, this.#words[LINK_WORDS * index + 4]!)
   }
 }
 
@@ -135,7 +143,7 @@ export function scanDocument(bytes: Uint8Array, options: ReadHtmlOptions = {}): 
   const { contentType, isCut = false, linkElements: wanted = pageLinkElements } = options
   const sniffed = options.charset === undefined ? (options.sniffed ?? sniff(bytes, { contentType, isHtml: true })) : { settled: options.charset }
   const scan = (body: Uint8Array, isLegacy: boolean): Notes => scanner.scan(body, {
-    linkElements: wanted.includes('meta') ? wanted : [...wanted, 'meta'], wantsText: options.wantsText === true, isLegacy,
+    linkElements: wanted.includes('meta') ? wanted : [...wanted, 'meta'], agent: options.agent, wantsText: options.wantsText === true, isLegacy,
     isXml: XHTML.test(contentType ?? ''),
   })
   if (sniffed.settled === undefined) {
@@ -158,7 +166,10 @@ export function readHtml(bytes: Uint8Array, options: ReadHtmlOptions = {}): Html
     const start = notes.factStart(fact)
     return start < 0 ? '' : values[of](start, Math.min(notes.factEnd(fact), start + FACT_BYTES_MAX))
   }
-  const robots = Array.from({ length: notes.robotsCount }, (_, index) => values.attribute(notes.robotsStart(index), notes.robotsEnd(index)))
+  const robots = Array.from({ length: notes.robotsCount }, (_, index) => {
+    const start = notes.robotsStart(index)
+    return values.attribute(start, Math.min(notes.robotsEnd(index), start + FACT_BYTES_MAX))
+  })
   return {
     charset,
     ...optional('title', collapsed(text(facts.title, 'text'))), ...optional('lang', trimmed(text(facts.lang))),

@@ -30,6 +30,8 @@ const { came, TEXT_CONTENT } = kinds
 export interface ScanOptions {
   /** Which elements' addresses are noted as links; default: those of pages. */
   readonly linkElements?: readonly LinkElement[] | undefined
+  /** Name of one more meta element with robots directives, in lower case. */
+  readonly agent?: string | undefined
   /** A document of XML: an element that ends in `/>` has no content. */
   readonly isXml?: boolean
   /** Note where text lies that is shown, for a fingerprint of it. */
@@ -89,7 +91,7 @@ export class HtmlScanner {
     this.#tree.reset()
     this.#attributes.lookedAtAgain = 0
     this.#tokenAt = -1
-    this.notes.begin(kinds)
+    this.notes.begin(kinds, options.agent)
     const end = bytes.byteLength
     let at = 0
     while (at < end) at = bytes[at] === LESS ? this.#markup(at) : this.#text(at)
