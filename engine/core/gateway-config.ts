@@ -4,9 +4,9 @@
  * given only where no secret can stand. Leaf module, pure.
  */
 import { readConcurrency, type Concurrency } from './concurrency.ts'
-import { SluiceError } from './errors.ts'
 import { HostPatterns } from './host-patterns.ts'
 import { limits } from './limits.ts'
+import { basicCredentials, checkFields, isRecord, parseHeaders, refusalsOf, token, type Refuse, type SecretField } from './secret-config.ts'
 import { Secret } from './secret.ts'
 
 interface GatewayGivenBase {
@@ -61,8 +61,7 @@ export interface ProxyGateway extends GatewayBase {
 export interface TemplateGateway extends GatewayBase {
   readonly kind: 'template'
   readonly template: Secret
-  /** Name in lower case, value, name, value. */
-  readonly headers: readonly (readonly [string, Secret])[]
+  readonly headers: readonly SecretField[]
 }
 
 export type GatewayConfig = ProxyGateway | TemplateGateway
@@ -78,31 +77,17 @@ export class GatewayConfigs {
 }
 
 const fields = ['name', 'hosts', 'concurrency', 'quotaStatus', 'resetHeader', 'retries'] as const
-const token = /^[!#$%&'*+.^_`|~0-9a-z-]+$/i
-
-function refuse(place: string, expected: string): never {
-  throw new SluiceError('bad_option', `--gateway: ${place}: expected ${expected}`)
-}
+const refuse: Refuse = refusalsOf('--gateway')
 
 function shown(given: unknown): string {
   return (JSON.stringify(given) ?? String(given)).slice(0, 100)
-}
-
-function isRecord(given: unknown): given is Readonly<Record<string, unknown>> {
-  return typeof given === 'object' && given !== null && !Array.isArray(given)
-}
-
-function checkFields(place: string, given: Readonly<Record<string, unknown>>, known: readonly string[]): void {
-  const unknown = Object.keys(given).find((name) => !known.includes(name))
-  // Only a plain word is repeated: a text in the wrong place may be a secret.
-  if (unknown !== undefined) refuse(place, `no fields but ${known.join(', ')}${/^[A-Za-z]{1,20}$/.test(unknown) ? `, given ${unknown}` : ''}`)
 }
 
 /** Reads the content of a gateway file, or what the library was given in its place. Throws `bad_option`. */
 export function parseGateways(given: unknown): GatewayConfigs {
   if (given instanceof GatewayConfigs) return given
   if (!isRecord(given)) refuse('the file', 'an object with a list "gateways"')
-  checkFields('the file', given, ['gateways'])
+  checkFields(refuse, 'the file', given, ['gateways'])
   const { gateways } = given
   if (!Array.isArray(gateways) || gateways.length === 0 || gateways.length > limits.gatewaysMax) refuse('gateways', `a list of 1 to ${limits.gatewaysMax} gateways`)
   const list = gateways.map((one: unknown, at) => parseGateway(`gateways[${at}]`, one))
@@ -115,12 +100,12 @@ function parseGateway(place: string, given: unknown): GatewayConfig {
   if (!isRecord(given)) refuse(place, 'an object')
   if ((given['proxy'] === undefined) === (given['template'] === undefined)) refuse(place, 'either "proxy" or "template"')
   if (given['proxy'] !== undefined) {
-    checkFields(place, given, ['proxy', ...fields])
+    checkFields(refuse, place, given, ['proxy', ...fields])
     return Object.freeze({ kind: 'proxy', ...parseBase(place, given), ...parseProxy(`${place}.proxy`, given['proxy']) })
   }
-  checkFields(place, given, ['template', 'headers', ...fields])
+  checkFields(refuse, place, given, ['template', 'headers', ...fields])
   const template = parseTemplate(`${place}.template`, given['template'])
-  return Object.freeze({ kind: 'template', ...parseBase(place, given), template, headers: parseHeaders(`${place}.headers`, given['headers'] ?? {}) })
+  return Object.freeze({ kind: 'template', ...parseBase(place, given), template, headers: parseHeaders(refuse, `${place}.headers`, given['headers'] ?? {}) })
 }
 
 function parseBase(place: string, { name, hosts, concurrency = '4:1:32', quotaStatus = [509, 402], resetHeader = 'x-ratelimit-reset', retries = false }: Readonly<Record<string, unknown>>): GatewayBase {
@@ -155,10 +140,9 @@ function parseProxy(place: string, given: unknown): Pick<ProxyGateway, 'secure' 
   return { secure, host: url.hostname, port, authorization }
 }
 
-/** RFC 7617: user and password with a colon between, in base64. */
 function basicOf(place: string, { username, password }: URL): Secret {
   try {
-    return new Secret(`Basic ${Buffer.from(`${decodeURIComponent(username)}:${decodeURIComponent(password)}`).toString('base64')}`)
+    return basicCredentials(decodeURIComponent(username), decodeURIComponent(password))
   } catch {
     return refuse(place, 'a user and a password whose % begins an escape; they are not shown here')
   }
@@ -172,18 +156,6 @@ function parseTemplate(place: string, given: unknown): Secret {
     && one.href !== other.href && one.username === '' && one.password === '' && one.hash === ''
   if (!isTemplate) refuse(place, 'an http or https URL with {url} once in its path or query, without user and fragment; it is not shown here')
   return new Secret(given as string)
-}
-
-/** Headers that say how a message is framed or where it goes are not the operator's (RFC 9110 section 7.6.1, RFC 9112). */
-const ownHeaders = ['host', 'connection', 'keep-alive', 'content-length', 'transfer-encoding', 'te', 'trailer', 'upgrade', 'expect', 'proxy-connection']
-
-function parseHeaders(place: string, given: unknown): readonly (readonly [string, Secret])[] {
-  if (!isRecord(given)) refuse(place, 'an object of header names and texts')
-  return Object.freeze(Object.entries(given).map(([name, value], at) => {
-    if (!token.test(name) || ownHeaders.includes(name.toLowerCase())) refuse(`${place}, the name of number ${at + 1}`, `a header's, and none of ${ownHeaders.join(', ')}`)
-    if (typeof value !== 'string' || !/^[\x20-\x7e]*$/.test(value)) refuse(`${place}, the value of number ${at + 1}`, 'a text of printable ASCII characters')
-    return Object.freeze([name.toLowerCase(), new Secret(value)] as const)
-  }))
 }
 
 function urlOf(given: unknown): URL | undefined {
