@@ -146,7 +146,7 @@ export async function startFaultServer(): Promise<FaultServer> {
   const caFile = join(folder, 'ca.pem')
   const expiredCaFile = join(folder, 'expired.pem')
   await writeFile(caFile, authority.caPem)
-  await writeFile(expiredCaFile, expired.cert)
+  await writeFile(expiredCaFile, expiredCertificate.cert)
 
   const sockets = new Set<net.Socket>()
   const untaken = new Map<string, Peer[]>()
@@ -208,7 +208,7 @@ export async function startFaultServer(): Promise<FaultServer> {
   const servers: Readonly<Record<Listener, net.Server>> = {
     http: net.createServer(serve),
     https: tls.createServer({ cert: authority.certPem, key: authority.keyPem, ALPNProtocols: ['http/1.1'] }, serve),
-    expired: tls.createServer({ cert: expired.cert, key: expired.key }, serve),
+    expired: tls.createServer(expiredCertificate, serve),
     // Takes the connection and never says a word of TLS.
     stalled: net.createServer((socket) => socket.resume()),
     // Resets in the middle of the handshake.
@@ -247,7 +247,7 @@ export async function startFaultServer(): Promise<FaultServer> {
 }
 
 /** A self-signed certificate for fault.test that was valid on the first of January 2020 only. Its key guards nothing. */
-const expired = {
+export const expiredCertificate = {
   cert: `-----BEGIN CERTIFICATE-----
 MIIBQDCB6KADAgECAhEAqzw7CT45fvOgHb2dQl9+dTAKBggqhkjOPQQDAjAVMRMw
 EQYDVQQDEwpmYXVsdC50ZXN0MB4XDTIwMDEwMTAwMDAwMFoXDTIwMDEwMjAwMDAw

@@ -1,0 +1,223 @@
+/**
+ * The table of hostile servers: what each does, and what a crawl must make of it. The outcome is that of the page's
+ * record; beside it stand what ends the fetch, the most bytes that the server gets rid of before we hang up, and what
+ * becomes of its host. hostile-server.ts runs it.
+ */
+import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
+import * as zlib from 'node:zlib'
+import type { FailureCode } from '../../engine/core/errors.ts'
+import type { Outcome } from '../../engine/core/types.ts'
+import type * as net from 'node:net'
+
+/** Whom a row connects to: every listener but `http` has one row. */
+export type HostileListener = 'http' | 'wrong_name' | 'unknown_authority' | 'expired' | 'tls_garbage' | 'tls_flood' | 'tls_silent' | 'tls_reset' | 'tls_plain'
+
+/** One request (of listeners that speak no HTTP, one connection). */
+export interface HostilePeer {
+  readonly socket: net.Socket
+  readonly path: string
+  /** 1 for the first request on its connection. */
+  readonly requestOnConnection: number
+  /** A string is written a byte a character. */
+  write(bytes: string | Buffer): void
+  /** Writes it again and again, a turn of the event loop for each, as fast as the other side takes it. */
+  pour(part: string | Buffer | (() => string | Buffer)): void
+  /** Writes it every few milliseconds. */
+  drip(everyMs: number, part: string): void
+}
+
+export interface HostileRow {
+  /** The first label of its host too. */
+  readonly name: string
+  readonly path: string
+  readonly listener: HostileListener
+  readonly outcome: Outcome
+  /** Present when the outcome is `failed`. */
+  readonly code?: FailureCode
+  /** `itself`: what came, or the bound on it, without any time passing. Else the bound on time that ends it: `silence` in a body, `connect`, or the whole `deadline`. */
+  readonly endsBy: 'itself' | 'silence' | 'connect' | 'deadline'
+  /** The server is rid of no more when we hang up; of all its connections in one fetch. */
+  readonly bytesMax: number
+  /** `goes_on`: its other URLs are none the worse. `rests`: it is tried again after a rest, and given up in the end. `given_up`: at once. */
+  readonly hostNext: 'goes_on' | 'rests' | 'given_up'
+  readonly fault: (peer: HostilePeer) => void
+}
+
+type Facts = Partial<Pick<HostileRow, 'path' | 'listener' | 'outcome' | 'code' | 'endsBy' | 'bytesMax' | 'hostNext'>>
+
+const KB = 1_024
+/** What the kernel takes from the server before the client reads it, and a block that is under way. */
+const SLACK_BYTES = 256 * KB
+const BODY_BYTES = 250 * KB
+
+function row(name: string, facts: Facts & { fault: HostileRow['fault'] }): HostileRow {
+  return { name, path: '/', listener: 'http', outcome: facts.code === undefined ? 'ok' : 'failed', endsBy: 'itself', bytesMax: SLACK_BYTES, hostNext: 'goes_on', ...facts }
+}
+
+const type = 'Content-Type: text/html\r\n'
+const ok = `HTTP/1.1 200 OK\r\n${type}`
+const html = '<!doctype html><title>hostile</title><a href="/next">next</a>'
+const block = Buffer.alloc(16 * KB, 'pour ')
+
+function chunk(data: string | Buffer): Buffer {
+  return Buffer.concat([Buffer.from(`${data.length.toString(16)}\r\n`), Buffer.from(data), Buffer.from('\r\n')])
+}
+
+/** A complete answer. */
+const page = (body: string | Buffer, headers = type, status = '200 OK') => ({ write }: HostilePeer): void =>
+  write(Buffer.concat([Buffer.from(`HTTP/1.1 ${status}\r\n${headers}Content-Length: ${body.length}\r\n\r\n`, 'latin1'), Buffer.from(body)]))
+
+/** What is sent once, and then no more: the connection stays. */
+const says = (text: string) => ({ write }: HostilePeer): void => write(text)
+/** The same, and the connection ends. */
+const ends = (text: string) => ({ write, socket }: HostilePeer): void => { write(text); socket.end() }
+/** A beginning, and what follows for ever. */
+const pours = (start: string, part: string | Buffer) => ({ write, pour }: HostilePeer): void => { write(start); pour(part) }
+const times = (count: number, part: (at: number) => string): string => Array.from({ length: count }, (_, at) => part(at)).join('')
+
+/** Made when it is first asked for: a bomb takes its maker long. */
+function later(make: () => HostileRow['fault']): HostileRow['fault'] {
+  let made: HostileRow['fault'] | undefined
+  return (peer) => (made ??= make())(peer)
+}
+const coded = (coding: string, body: () => Buffer): HostileRow['fault'] => later(() => page(body(), `${type}Content-Encoding: ${coding}\r\n`))
+const long = (body: () => string): HostileRow['fault'] => later(() => page(body()))
+const zeros = (bytes: number): Buffer => Buffer.alloc(bytes)
+
+/** A frame that repeats one byte: 4 bytes for each 128 KB (RFC 8878 section 3.1.1.2.2). */
+function zstdBomb(blocks: number): Buffer {
+  const repeat = (isLast: boolean): Buffer => { const head = Buffer.alloc(4); head.writeUIntLE((isLast ? 1 : 0) | (1 << 1) | ((128 * KB) << 3), 0, 3); return head }
+  return Buffer.concat([Buffer.from('28b52ffd0038', 'hex'), ...Array.from({ length: blocks }, (_, at) => repeat(at === blocks - 1))])
+}
+
+/** The head never ends, is too large, or is no head. */
+const headRows = [
+  row('endless-headers', { code: 'headers_too_large', fault: pours(ok, times(100, (at) => `X-Header-${at}: ${'v'.repeat(100)}\r\n`)) }),
+  row('million-headers', { code: 'headers_too_large', fault: pours(ok, 'a:\r\n'.repeat(4_000)) }),
+  row('header-1mb', { code: 'headers_too_large', bytesMax: 1_024 * KB + SLACK_BYTES, fault: says(`${ok}X: ${'v'.repeat(1_024 * KB)}\r\n\r\n`) }),
+  row('header-name-endless', { code: 'headers_too_large', fault: pours(ok, 'n'.repeat(16 * KB)) }),
+  row('header-of-blanks', { code: 'headers_too_large', fault: pours(`${ok}X:`, ' '.repeat(16 * KB)) }),
+  row('header-names-alone', { code: 'headers_too_large', fault: page(html, `${type}${'a:\r\n'.repeat(10_000)}`) }),
+  row('blank-lines-endless', { code: 'headers_too_large', fault: pours('', '\r\n'.repeat(8 * KB)) }),
+  row('reason-endless', { code: 'headers_too_large', fault: pours('HTTP/1.1 200 ', 'r'.repeat(16 * KB)) }),
+  row('reason-10kb', { fault: page(html, type, `200 ${'r"'.repeat(5 * KB)}`) }),
+  row('cookie-1mb', { code: 'headers_too_large', bytesMax: 1_024 * KB + SLACK_BYTES, fault: says(`${ok}Set-Cookie: a=${'c'.repeat(1_024 * KB)}\r\n\r\n`) }),
+  row('no-bytes', { code: 'timeout', endsBy: 'deadline', fault: () => {} }),
+  row('head-byte-a-minute', { code: 'timeout', endsBy: 'deadline', fault: ({ write, drip }) => { write('H'); drip(60_000, 'T') } }),
+  row('flood-100', { code: 'bad_http', fault: pours('', 'HTTP/1.1 100 Continue\r\n\r\n'.repeat(100)) }),
+  row('flood-103', { code: 'headers_too_large', fault: pours('', 'HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n'.repeat(100)) }),
+  row('switches-protocol', { code: 'bad_http', fault: says('HTTP/1.1 101 Switching Protocols\r\nUpgrade: h2c\r\nConnection: Upgrade\r\n\r\n') }),
+  row('http-0-9', { code: 'bad_http', fault: ends(html) }),
+  row('http2-preface', { code: 'bad_http', fault: says('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n') }),
+  row('http2-frames', { code: 'bad_http', fault: says('\0\0\x12\x04\0\0\0\0\0\0\x03\0\0\0\x64\0\x04\0\0\xff\xff\0\x05\0\0\x40\0') }),
+  row('ssh-banner', { code: 'bad_http', fault: says('SSH-2.0-OpenSSH_9.6\r\n') }),
+  row('blanks-before-status', { code: 'bad_http', fault: says(`  ${ok}Content-Length: 0\r\n\r\n`) }),
+  row('status-0', { code: 'bad_http', fault: page(html, type, '0 None') }),
+  row('status-000', { code: 'bad_http', fault: page(html, type, '000 None') }),
+  row('status-99', { code: 'bad_http', fault: page(html, type, '99 Low') }),
+  row('status-099', { code: 'bad_http', fault: page(html, type, '099 Low') }),
+  row('status-999', { outcome: 'http_error', fault: page(html, type, '999 Request denied') }),
+  row('status-1000', { code: 'bad_http', fault: page(html, type, '1000 High') }),
+  row('header-nul', { code: 'bad_http', fault: page(html, `${type}X: a\0b\r\n`) }),
+  row('header-name-nul', { code: 'bad_http', fault: page(html, `${type}X\0Y: a\r\n`) }),
+  row('header-control', { code: 'bad_http', fault: page(html, `${type}X: a\x01\x1b[2Jb\r\n`) }),
+  row('header-no-colon', { code: 'bad_http', fault: page(html, `${type}no colon here\r\n`) }),
+  row('header-no-name', { code: 'bad_http', fault: page(html, `${type}: value\r\n`) }),
+  row('header-blank-colon', { code: 'bad_http', fault: page(html, `${type}X : value\r\n`) }),
+  row('header-folded', { code: 'bad_http', fault: page(html, `${type}X: one\r\n two\r\n`) }),
+  row('bare-lf', { code: 'bad_http', fault: says(`HTTP/1.1 200 OK\nContent-Type: text/html\nContent-Length: 1\n\nx`) }),
+  row('bare-cr', { code: 'bad_http', fault: says(`HTTP/1.1 200 OK\rContent-Type: text/html\rContent-Length: 1\r\rx`) }),
+]
+
+/** The head lies about the body, or the body never ends. */
+const bodyRows = [
+  row('endless-body', { bytesMax: BODY_BYTES + SLACK_BYTES, fault: pours(`${ok}\r\n`, block) }),
+  row('endless-chunked', { bytesMax: BODY_BYTES + SLACK_BYTES, fault: pours(`${ok}Transfer-Encoding: chunked\r\n\r\n`, chunk(block)) }),
+  row('endless-chunk', { bytesMax: BODY_BYTES + SLACK_BYTES, fault: pours(`${ok}Transfer-Encoding: chunked\r\n\r\nffffffffff\r\n`, block) }),
+  row('endless-chunk-extension', { code: 'bad_http', fault: pours(`${ok}Transfer-Encoding: chunked\r\n\r\n1;a=`, 'x'.repeat(16 * KB)) }),
+  row('chunk-extensions', { code: 'bad_http', fault: pours(`${ok}Transfer-Encoding: chunked\r\n\r\n`, `1;${'x'.repeat(4 * KB)}\r\nb\r\n`) }),
+  row('chunk-size-zeros', { code: 'bad_http', fault: pours(`${ok}Transfer-Encoding: chunked\r\n\r\n`, '0'.repeat(16 * KB)) }),
+  row('chunk-size-overflow', { code: 'bad_http', fault: says(`${ok}Transfer-Encoding: chunked\r\n\r\n${'f'.repeat(17)}\r\nx`) }),
+  row('chunk-size-negative', { code: 'bad_http', fault: says(`${ok}Transfer-Encoding: chunked\r\n\r\n-5\r\nhello`) }),
+  row('chunk-not-ended', { code: 'bad_http', fault: says(`${ok}Transfer-Encoding: chunked\r\n\r\n5\r\nhello, and more\r\n`) }),
+  row('endless-trailers', { code: 'headers_too_large', fault: pours(`${ok}Transfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n`, times(100, (at) => `X-Trailer-${at}: v\r\n`)) }),
+  row('trailer-of-blanks', { code: 'bad_http', fault: pours(`${ok}Transfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\nX:`, ' '.repeat(16 * KB)) }),
+  row('body-byte-a-minute', { code: 'timeout', endsBy: 'silence', fault: ({ write, drip }) => { write(`${ok}Content-Length: 1000\r\n\r\n<`); drip(60_000, 'x') } }),
+  row('body-stalls', { code: 'timeout', endsBy: 'silence', fault: says(`${ok}Content-Length: 1000\r\n\r\n${html}`) }),
+  row('chunk-stalls', { code: 'timeout', endsBy: 'silence', fault: says(`${ok}Transfer-Encoding: chunked\r\n\r\n1000\r\n${html}`) }),
+  row('length-short', { fault: says(`${ok}Content-Length: 5\r\n\r\nhello, and much more than was said`) }),
+  row('length-long', { code: 'connection_closed', fault: ends(`${ok}Content-Length: 1000\r\n\r\nless than was said`) }),
+  row('length-10gb', { bytesMax: BODY_BYTES + SLACK_BYTES, fault: pours(`${ok}Content-Length: ${10 * KB ** 3}\r\n\r\n`, block) }),
+  row('length-overflow', { code: 'bad_http', fault: says(`${ok}Content-Length: ${'9'.repeat(30)}\r\n\r\nx`) }),
+  row('length-negative', { code: 'bad_http', fault: says(`${ok}Content-Length: -5\r\n\r\nhello`) }),
+  row('length-no-number', { code: 'bad_http', fault: says(`${ok}Content-Length: five\r\n\r\nhello`) }),
+  row('length-twice', { code: 'bad_http', fault: says(`${ok}Content-Length: 5\r\nContent-Length: 5\r\n\r\nhello`) }),
+  row('length-list', { code: 'bad_http', fault: says(`${ok}Content-Length: 5, 5\r\n\r\nhello`) }),
+  row('lengths-differ', { code: 'bad_http', fault: says(`${ok}Content-Length: 5\r\nContent-Length: 50\r\n\r\nhello`) }),
+  row('length-and-chunked', { code: 'bad_http', fault: says(`${ok}Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n`) }),
+  row('chunked-twice', { fault: says(`${ok}Transfer-Encoding: chunked, chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n`) }),
+  row('chunked-not-last', { code: 'timeout', endsBy: 'silence', fault: says(`${ok}Transfer-Encoding: chunked, gzip\r\n\r\n5\r\nhello\r\n0\r\n\r\n`) }),
+  row('no-content-with-body', { fault: says(`HTTP/1.1 204 No Content\r\n${type}Content-Length: 5\r\n\r\nhello`) }),
+  row('not-modified-unasked', { outcome: 'http_error', fault: says(`HTTP/1.1 304 Not Modified\r\n${type}Content-Length: 5\r\n\r\nhello`) }),
+  row('two-answers', { fault: (peer) => { page(html)(peer); page('<title>not asked for</title>')(peer) } }),
+  row('kept-then-closed', { fault: (peer) => (peer.requestOnConnection > 1 ? peer.socket.destroy() : page(html)(peer)) }),
+  row('tiny-windows', { fault: (peer) => { for (const byte of `${ok}Content-Length: ${html.length}\r\n\r\n${html}`) peer.write(byte) } }),
+]
+
+/** The body is a bomb, or not what its coding says. */
+const codingRows = [
+  row('gzip-bomb', { fault: coded('gzip', () => gzipSync(zeros(20 * KB * KB))) }),
+  row('deflate-bomb', { fault: coded('deflate', () => deflateSync(zeros(20 * KB * KB))) }),
+  row('br-bomb', { fault: coded('br', () => brotliCompressSync(zeros(20 * KB * KB), { params: { [zlib.constants.BROTLI_PARAM_QUALITY]: 1 } })) }),
+  row('zstd-bomb', { ...('createZstdDecompress' in zlib ? {} : { code: 'bad_content_encoding' }), fault: coded('zstd', () => zstdBomb(2_000)) }),
+  row('gzip-in-gzip-bomb', { fault: coded('gzip, gzip', () => gzipSync(gzipSync(zeros(20 * KB * KB)))) }),
+  row('gzip-in-br-bomb', { fault: coded('gzip, br', () => brotliCompressSync(gzipSync(zeros(20 * KB * KB)))) }),
+  row('gzip-three-deep', { code: 'bad_content_encoding', fault: coded('gzip, gzip, gzip', () => gzipSync(gzipSync(gzipSync(html)))) }),
+  row('gzip-thousand-deep', { code: 'bad_content_encoding', fault: coded('gzip,'.repeat(1_000), () => gzipSync(html)) }),
+  row('gzip-members', { fault: coded('gzip', () => Buffer.concat(Array.from({ length: 12_000 }, () => gzipSync('')))) }),
+  row('gzip-name-endless', { code: 'bad_content_encoding', fault: coded('gzip', () => Buffer.concat([Buffer.from('1f8b0808000000000003', 'hex'), Buffer.alloc(100 * KB, 'n')])) }),
+  row('gzip-broken', { code: 'bad_content_encoding', fault: coded('gzip', () => gzipSync(html.repeat(9)).fill(0xff, 12, 30)) }),
+  row('gzip-cut', { code: 'bad_content_encoding', fault: coded('gzip', () => gzipSync(html.repeat(9)).subarray(0, 40)) }),
+  row('gzip-not-at-all', { code: 'bad_content_encoding', fault: coded('gzip', () => Buffer.from(html)) }),
+  row('br-broken', { code: 'bad_content_encoding', fault: coded('br', () => Buffer.alloc(5_000, 0xff)) }),
+  row('br-cut', { code: 'bad_content_encoding', fault: coded('br', () => brotliCompressSync(html.repeat(9)).subarray(0, 30)) }),
+  row('deflate-broken', { code: 'bad_content_encoding', fault: coded('deflate', () => Buffer.alloc(5_000, 0xff)) }),
+  row('zstd-broken', { code: 'bad_content_encoding', fault: coded('zstd', () => Buffer.alloc(5_000, 0xff)) }),
+  row('compress', { code: 'bad_content_encoding', fault: coded('compress', () => Buffer.from('1f9d900a', 'hex')) }),
+]
+
+/** The document is what does the harm. */
+const pageRows = [
+  row('redirect-self', { outcome: 'redirect', fault: (peer) => page('', `Location: ${peer.path}\r\n`, '302 Found')(peer) }),
+  row('location-no-text', { outcome: 'redirect', fault: page('', 'Location: /\xff\xfe\x80\x9f\r\n', '302 Found') }),
+  row('location-10kb', { outcome: 'redirect', fault: page('', `Location: /${'a'.repeat(10 * KB)}\r\n`, '302 Found') }),
+  row('charset-utf-7', { fault: page('+ADw-a href=/a+AD4-', 'Content-Type: text/html; charset=utf-7\r\n') }),
+  row('charset-utf-32', { fault: page(Buffer.from(`\xff\xfe\0\0${[...html].join('\0\0\0')}\0\0\0`, 'latin1'), 'Content-Type: text/html; charset=utf-32\r\n') }),
+  row('charset-iso-2022', { fault: page('\x1b$B!!\x1b(B'.repeat(30_000), 'Content-Type: text/html; charset=iso-2022-jp\r\n') }),
+  row('charset-10kb', { fault: page(html, `Content-Type: text/html; charset=${'x'.repeat(10 * KB)}\r\n`) }),
+  row('charset-meta-1mb', { bytesMax: 1_024 * KB + SLACK_BYTES, fault: long(() => `<meta charset="${'x'.repeat(1_024 * KB)}">`) }),
+  row('charset-metas', { fault: long(() => '<meta charset=x>'.repeat(15_000)) }),
+  row('links-1m', { bytesMax: 12 * KB * KB, fault: long(() => times(1_000_000, (at) => `<a href=${at}>`)) }),
+  row('link-1mb', { bytesMax: 1_024 * KB + SLACK_BYTES, fault: long(() => `<a href="/${'p'.repeat(1_024 * KB)}">x</a>`) }),
+  row('links-control', { fault: long(() => times(256, (at) => `<a href="/${String.fromCharCode(at)}/${at}">x</a><a href="http://a${String.fromCharCode(at)}b.test/">x</a>`)) }),
+  row('nesting-1m', { bytesMax: 5 * KB * KB + SLACK_BYTES, fault: long(() => '<div>'.repeat(1_000_000)) }),
+  row('attribute-10mb', { bytesMax: 10 * KB * KB + SLACK_BYTES, fault: long(() => `<a title="${'t'.repeat(10 * KB * KB)}" href=/a>x</a>`) }),
+  row('attributes-100k', { bytesMax: KB * KB, fault: long(() => `<a ${times(100_000, (at) => `a${at} `)}href=/a>x</a>`) }),
+  row('comment-endless', { fault: long(() => `<!--${'-'.repeat(200 * KB)}`) }),
+  row('refresh-endless', { fault: long(() => '<meta http-equiv=refresh content="0;url=/">'.repeat(5_000)) }),
+]
+
+/** Whoever is there does not speak TLS, or is not who was asked for. What robots.txt meets is what ends the host. */
+const tlsRows = [
+  row('tls-garbage', { listener: 'tls_garbage', code: 'tls_failed', hostNext: 'rests', fault: ({ socket }) => void socket.once('data', () => socket.write(Buffer.alloc(4 * KB, 0x7f))) }),
+  row('tls-flood', { listener: 'tls_flood', code: 'tls_failed', hostNext: 'rests', fault: pours('', Buffer.from('1503030002015a', 'hex')) }),
+  row('tls-silent', { listener: 'tls_silent', code: 'connect_timeout', endsBy: 'connect', hostNext: 'rests', fault: ({ socket }) => void socket.resume() }),
+  row('tls-reset', { listener: 'tls_reset', code: 'tls_failed', hostNext: 'rests', fault: ({ socket }) => void socket.once('data', () => socket.resetAndDestroy()) }),
+  row('tls-plain', { listener: 'tls_plain', code: 'tls_failed', hostNext: 'rests', fault: ({ socket }) => void socket.once('data', () => socket.end('HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n')) }),
+  row('tls-expired', { listener: 'expired', code: 'tls_untrusted', hostNext: 'given_up', fault: page(html) }),
+  row('tls-wrong-name', { listener: 'wrong_name', code: 'tls_name_mismatch', hostNext: 'given_up', fault: page(html) }),
+  row('tls-unknown-authority', { listener: 'unknown_authority', code: 'tls_untrusted', hostNext: 'given_up', fault: page(html) }),
+]
+
+/** Every row, and each a host. */
+export const hostileRows: readonly HostileRow[] = [...headRows, ...bodyRows, ...codingRows, ...pageRows, ...tlsRows]
