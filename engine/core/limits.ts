@@ -318,6 +318,9 @@ export const limits = {
   cookieSitesMax: 10_000,
   cookieJarBytesMax: 16 * MB,
   cookieOverheadBytes: 512,
+  // Names of hosts (RFC 1035 section 2.3.4: 255 octets on the wire, of which two are the first length and the root)
+  hostBytesMax: 253,
+  hostLabelBytesMax: 63,
 } as const
 
 invariant(limits.commitQueueUrlsMax >= limits.commitUrlsMax, 'a whole batch fits into the commit queue')

@@ -59,6 +59,17 @@ describe('fetchUrl gives what URL gives, without fragment and user', () => {
 
   test('with labels and names longer than a resolver takes', () => {
     for (const length of [63, 64, 253, 254, 300]) for (const label of ['a'.repeat(length), 'a.'.repeat(length)]) expectSame(`https://${label}test/x`, undefined)
+    // On the quick path, and on the slow one with a dot, a port or capitals.
+    const labels = (bytes: number): string => `${'a'.repeat(63)}.`.repeat(4).slice(0, bytes)
+    for (const bytes of [252, 253, 254]) {
+      for (const name of [labels(bytes - 1) + 'z', labels(bytes - 1) + 'Z', `${labels(bytes - 1)}z.`, `${labels(bytes - 1)}z:81`]) {
+        expectSame(`https://${name}/x`, undefined)
+        expect(fetchUrl(`https://${name}/x`) === undefined, `${bytes} bytes`).toBe(bytes > 253)
+      }
+    }
+    for (const [label, isTaken] of [['b'.repeat(63), true], ['b'.repeat(64), false]] as const) {
+      for (const text of [`https://a.${label}.test/`, `//${label}/x`, `https://${label}:81/`, `https://A.${label}.test./`]) expect(fetchUrl(text, makeBase('http://a.test/')) !== undefined, text).toBe(isTaken)
+    }
   })
 
   test('where the runtime has no URL.parse', () => {
@@ -101,6 +112,29 @@ test('a URL of the greatest length is taken, and one that is longer once written
   expect(fetchUrl(`é${fill(limits.urlBytesMax - stem.length - 5)}`, base)).toBeUndefined()
 })
 
+/** As the Web Platform Tests have the list (fetch/api/request/request-bad-port.any.js). */
+const badPorts = [
+  0, 1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95, 101, 102, 103, 104, 109, 110, 111, 113, 115, 117, 119, 123, 135, 137, 139, 143, 161,
+  179, 389, 427, 465, 512, 513, 514, 515, 526, 530, 531, 532, 540, 548, 554, 556, 563, 587, 601, 636, 989, 990, 993, 995, 1719, 1720, 1723, 2049, 3659, 4045, 4190, 5060, 5061,
+  6000, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 10_080,
+]
+
+test('exactly the 83 ports that the Fetch standard blocks are refused, however they are written', () => {
+  const refused = Array.from({ length: 65_536 }, (_, port) => port).filter((port) => fetchUrl(`http://a.test:${port}/`) === undefined)
+  expect(refused).toEqual(badPorts)
+  expect(badPorts).toHaveLength(83)
+  for (const text of ['http://a.test:025/', 'https://A.test:00000000025/', 'http://[2001:db8::1]:25/', 'http://a.test.:25', 'http://1.2.3.4:25?x:80', '//a.test:2\n5/']) {
+    expect(refusalOf(text, makeBase('http://b.test/')), text).toBe('port')
+    expect(fetchUrl(text, makeBase('http://b.test/')), text).toBeUndefined()
+  }
+  // What looks like a port and is none; and the schemes' own.
+  for (const text of ['http://a.test/:25', 'http://a.test/?x=b:25', 'http://[2001:db8::25]/', 'http://a.test:80/', 'https://a.test:443/', 'http://25:443@a.test/']) expect(fetchUrl(text), text).toBeDefined()
+})
+
+test('a base at a blocked port is none, so that nothing relative to it is fetched there', () => {
+  expect(makeBase('http://a.test:25/')).toBeUndefined()
+})
+
 test('credentials in a link or a base are neither fetched nor kept', () => {
   for (const text of ['https://me:secret@a.test/x', 'https://me@a.test/x', 'https://:secret@a.test/x', 'https://good.test:x@a.test/x', 'https://a@b@a.test/x']) expect(fetchUrl(text)).toBe('https://a.test/x')
   expect(fetchUrl('/y@z', makeBase('https://me:secret@a.test/x'))).toBe('https://a.test/y@z')
@@ -120,6 +154,7 @@ test.each([
   ['javascript:void(0)', 'scheme'], [' \0MailTo:a@b.test', 'scheme'], ['t\te\nl\r:1', 'scheme'], ['a+b-c.d:e', 'scheme'], ['httpsx:', 'scheme'], ['httpx://a.test/', 'scheme'], [`data:${'x'.repeat(100_000)}`, 'scheme'],
   ['x'.repeat(limits.urlBytesMax + 1), 'too_long'], ['é'.repeat(limits.urlBytesMax / 2), 'too_long'], [`#${'x'.repeat(limits.urlBytesMax)}`, 'too_long'],
   ['http://', 'invalid'], ['https://a b/', 'invalid'], ['//a..test/', 'invalid'], ['h\nttp://a..test/', 'invalid'], ['//[', 'invalid'],
+  [`//${'a'.repeat(64)}.test/`, 'invalid'], ['//a.test:25/', 'port'], ['http://a.test:0/', 'port'], ['https://u:p@[::1]:6667/x', 'port'], ['//a.test:99999/', 'invalid'],
 ])('%.40j is refused as %s', (text, reason) => {
   const base = makeBase(page)
   expect(fetchUrl(text, base)).toBeUndefined()
