@@ -101,12 +101,14 @@ export interface RobotsVerdict {
   /** Origins (scheme and port may differ) to the rules that apply to us there. */
   readonly [origin: string]: {
     readonly rule: 'allow' | 'disallow' | 'rules'
-    /** Lines for our group, only with rule `rules`. */
-    readonly text?: string
+    /** The rules of our group as threads/robots-text.ts orders them, only with rule `rules`. */
+    readonly lines?: string
     readonly crawlDelayMs?: number
     /** Its Sitemap lines, resolved, `limits.robotsSitemapsMax` at most. */
     readonly sitemaps?: readonly string[]
+    /** Of the answer; absent: there was none, and `code` says why. */
     readonly status?: number
+    readonly code?: string
     readonly expiresAtMs: number
   }
 }

@@ -91,12 +91,12 @@ export const limits = {
   /** A longer title is cut. */
   titleCharsMax: 1_024,
 
-  // robots.txt, as the matcher on the main thread gets it: its work grows with rules times pattern length
-  robotsRulesMax: 2_000,
-  robotsPatternCharsMax: 1_024,
+  // robots.txt, as the matcher on the main thread gets it
+  /** As long as a URL may be: a longer pattern matches none. */
+  robotsPatternCharsMax: 8_000,
   robotsSitemapsMax: 500,
-  /** Characters of patterns from their first wildcard on, times those of a path: about 8 ms (measured). Beyond it a URL is denied. */
-  robotsStepsMax: 10_000_000,
+  /** Characters that are looked at for the wildcards of all patterns together, for one URL. Beyond it the URL is denied. */
+  robotsStepsMax: 2_000_000,
 
   // Sitemaps (sitemaps.org: at most 50,000 entries and 50 MB, a location of fewer than 2,048 characters)
   sitemapEntriesMax: 50_000,

@@ -24,7 +24,7 @@ import { fetchUrl, hostOfUrl, makeBase } from '../core/fetch-url.ts'
 import type { FetchedResponse, Fetcher, FetchFailure } from '../fetch/fetcher.ts'
 import { headerOf } from '../fetch/response-head.ts'
 import { listOf, retryAfterMs } from '../page-meta.ts'
-import { createRobotsMatcher, hasRules, type RobotsMatcher } from './robots-matcher.ts'
+import { decideRobots } from './robots-matcher.ts'
 
 type Verdict = RobotsVerdict[string]
 
@@ -37,8 +37,7 @@ export interface RobotsFile {
 }
 
 /**
- * Reads a robots.txt in the pool, down to what the matcher takes: `User-agent: *` and the rules of our group. Undefined:
- * its coding is broken.
+ * Reads a robots.txt in the pool, down to what the matcher takes: the rules of our group. Undefined: its coding is broken.
  */
 export type ReadRobots = (file: RobotsFile, productToken: string) =>
   Promise<{ readonly lines: string, readonly crawlDelayMs?: number, readonly sitemaps?: readonly string[] } | undefined>
@@ -82,7 +81,6 @@ interface Entry {
   verdict: Verdict
   /** In force until then (wall clock); later than the verdict's own life while the file cannot be had. */
   inForceUntilMs: number
-  matcher?: RobotsMatcher
 }
 
 type Found =
@@ -113,11 +111,8 @@ export class RobotsGate {
     if (url.pathname === '/robots.txt') return { kind: 'allowed' }
     const entry = this.#entriesOf(hostOfUrl(text)).get(url.origin)
     if (entry === undefined || entry.verdict.rule === 'disallow' || entry.inForceUntilMs <= this.#is.clock.wallMs()) return { kind: 'unknown' }
-    const { rule, text: lines = '', crawlDelayMs } = entry.verdict
-    if (rule === 'rules') {
-      entry.matcher ??= createRobotsMatcher(lines)
-      if (!entry.matcher.isAllowed(url)) return { kind: 'denied' }
-    }
+    const { lines = '', crawlDelayMs } = entry.verdict
+    if (!decideRobots(lines, url).isAllowed) return { kind: 'denied' }
     return { kind: 'allowed', ...(crawlDelayMs === undefined ? {} : { crawlDelayMs }) }
   }
 
@@ -206,7 +201,7 @@ export class RobotsGate {
       if (text === undefined) return unreadable('its content coding is broken')
       const { lines, crawlDelayMs } = text
       const delay = crawlDelayMs === undefined ? {} : { crawlDelayMs: Math.min(crawlDelayMs, limits.crawlDelayMsMax) }
-      const rules = hasRules(lines) ? { rule: 'rules' as const, text: lines } : { rule: 'allow' as const }
+      const rules = lines === '' ? { rule: 'allow' as const } : { rule: 'rules' as const, lines }
       return { kind: 'found', verdict: { ...rules, ...delay, ...sitemapsIn(text.sitemaps, url), ...life } }
     } catch (error) {
       return unreadable((error as Error).message)
@@ -224,6 +219,8 @@ export class RobotsGate {
     const entries = new Map<string, Entry>()
     const latestMs = this.#is.clock.wallMs() + limits.robotsAgeMsMax
     for (const [origin, verdict] of Object.entries(this.#is.stored(host) ?? {})) {
+      // Stored by a version that kept rules in another form.
+      if (verdict.rule === 'rules' && verdict.lines === undefined) continue
       // The clock may have been wrong when it was stored.
       this.#add(entries, origin, { verdict, inForceUntilMs: Math.min(verdict.expiresAtMs, latestMs) })
     }
@@ -282,8 +279,8 @@ function sitemapsIn(lines: readonly string[] = [], url: string): Pick<Verdict, '
   return urls.size === 0 ? {} : { sitemaps: [...urls] }
 }
 
-function charsOf({ text = '', sitemaps = [] }: Verdict): number {
-  return sitemaps.reduce((sum, { length }) => sum + length, text.length)
+function charsOf({ lines = '', sitemaps = [] }: Verdict): number {
+  return sitemaps.reduce((sum, { length }) => sum + length, lines.length)
 }
 
 /** Rules that cannot be read are not the permission to fetch everything. */

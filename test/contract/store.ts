@@ -257,7 +257,7 @@ export function storeContract(name: string, open: OpenUnderTest): void {
     })
 
     test('what is remembered of a host is merged, and survives', async () => {
-      const robots = { 'http://a.test': { rule: 'rules', text: 'Disallow: /ü', expiresAtMs: 5 } } as const
+      const robots = { 'http://a.test': { rule: 'rules', lines: '-/ü\n', expiresAtMs: 5 } } as const
       await store.commit(emptyBatch({ hosts: [{ name: 'a.test', limit: 3, robots }] }))
       await store.commit(emptyBatch({ hosts: [{ name: 'a.test', failures: 2, failureCode: 'timeout', pending: 99 }], added: [newUrl('http://a.test/')] }))
       await reopen()

@@ -29,7 +29,7 @@ async function makeCrawl(dir: string): Promise<void> {
       ended(d!, { outcome: 'failed', code: 'http_503', page: { status: 503 }, links: noLinks, line: lineOf({ url: d!.url, outcome: 'failed', code: 'http_503', status: 503 }) }),
     ],
     deferred: [{ url: c!, attempts: 2, notBeforeMs: 1_900_000_000_000, retry: true }],
-    hosts: [{ name: 'a.test', limit: 2.5, robots: { 'http://a.test': { rule: 'rules', text: 'Disallow: /secret', status: 200, expiresAtMs: 1_700_000_000_000 } } }],
+    hosts: [{ name: 'a.test', limit: 2.5, robots: { 'http://a.test': { rule: 'rules', lines: '-/secret\n', status: 200, expiresAtMs: 1_700_000_000_000 } } }],
   }))
   const [again] = store.pageRows(undefined, 10).rows.filter(({ host }) => host === 'd.test')
   await store.commit(emptyBatch({ again: [again!] }))

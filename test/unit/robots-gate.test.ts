@@ -4,6 +4,7 @@ import { failureRule, type FailureCode } from '../../engine/core/errors.ts'
 import { limits } from '../../engine/core/limits.ts'
 import type { FetchRequest, FetchResult } from '../../engine/fetch/fetcher.ts'
 import { productTokenOf, RobotsGate, type ReadRobots, type RobotsGateOptions } from '../../engine/web/robots.ts'
+import { readRobotsText } from '../../threads/robots-text.ts'
 import { startFaultServer, type FaultServer } from '../support/fault-server.ts'
 import { makeRig } from '../support/fetch-rig.ts'
 import { TestClock } from '../support/test-clock.ts'
@@ -19,7 +20,7 @@ interface Web {
   readonly web: Map<string, Answer>
 }
 
-/** A gate over a web that is a map from URL to answer; what is not in it answers 404. Bodies are the lines themselves. */
+/** A gate over a web that is a map from URL to answer; what is not in it answers 404. Bodies are the rules for all agents. */
 function rig(pages: Record<string, Answer> = {}, options: Partial<RobotsGateOptions> = {}): Web {
   const clock = new TestClock({ wallMs: 1_700_000_000_000 })
   const requests: string[] = []
@@ -41,13 +42,11 @@ function rig(pages: Record<string, Answer> = {}, options: Partial<RobotsGateOpti
   return { gate, clock, requests, web, held: () => held }
 }
 
-const readAsIs: ReadRobots = async ({ body }) => {
+const readAsIs: ReadRobots = async ({ body }, token) => {
   const text = Buffer.from(body).toString()
   if (text === 'deadly') throw new Error('it cost two workers their life')
   if (text === 'broken') return undefined
-  const delay = /^crawl-delay: (\d+)$/m.exec(text)?.[1]
-  const sitemaps = text.split('\n').filter((line) => line.startsWith('sitemap:')).map((line) => line.slice('sitemap:'.length))
-  return { lines: `User-agent: *\n${text}`, sitemaps, ...(delay === undefined ? {} : { crawlDelayMs: Number(delay) * 1_000 }) }
+  return readRobotsText(Buffer.from(`User-agent: *\n${text}`), token)
 }
 
 const robots = 'https://a.test/robots.txt'
@@ -242,7 +241,7 @@ describe('asking', () => {
 })
 
 describe('what is stored', () => {
-  const storedRules: RobotsVerdict = { 'https://a.test': { rule: 'rules', text: 'User-agent: *\nDisallow: /private/\n', status: 200, expiresAtMs: 1_700_000_000_000 + 1_000 } }
+  const storedRules: RobotsVerdict = { 'https://a.test': { rule: 'rules', lines: '-/private/\n', status: 200, expiresAtMs: 1_700_000_000_000 + 1_000 } }
 
   test('is in force again after a restart, for as long as it was to live', async () => {
     const { gate, clock, requests } = rig({}, { stored: (host) => (host === 'a.test' ? storedRules : undefined) })
@@ -251,6 +250,11 @@ describe('what is stored', () => {
     expect(requests).toEqual([])
     clock.advance(1_000)
     expect(gate.check(page)).toEqual({ kind: 'unknown' })
+  })
+
+  test('of rules in the form of an older version is asked for again', () => {
+    const old = { 'https://a.test': { ...storedRules['https://a.test']!, lines: undefined, text: 'User-agent: *\nDisallow: /private/\n' } } as unknown as RobotsVerdict
+    expect(rig({}, { stored: () => old }).gate.check(page)).toEqual({ kind: 'unknown' })
   })
 
   test('of a clock that was wrong lives a day at most', async () => {
@@ -291,12 +295,12 @@ describe('memory', () => {
   })
 
   test('is bounded in bytes of text', async () => {
-    const body = 'Disallow: /x\n'.repeat(100)
+    const body = Array.from({ length: 100 }, (_, at) => `Disallow: /${1_000 + at}/0123456789\n`).join('')
     const pages = Object.fromEntries(Array.from({ length: 100 }, (_, at) => [`https://h${at}.test/robots.txt`, { status: 200, body }]))
     const { gate } = rig(pages, { textBytesMax: 5_000 })
     for (let at = 0; at < 100; at++) await gate.ask(`https://h${at}.test/`)
     expect(gate.stats().textBytes).toBeLessThanOrEqual(5_000)
-    expect(gate.stats().verdicts).toBe(3)
+    expect(gate.stats().verdicts).toBe(2)
   })
 
   test('holds nothing for hosts that were only looked at', () => {

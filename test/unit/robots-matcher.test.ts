@@ -1,71 +1,21 @@
-import { readFileSync } from 'node:fs'
+import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { limits } from '../../engine/core/limits.ts'
-import { createRobotsMatcher, hasRules } from '../../engine/web/robots-matcher.ts'
-import { corpusPath } from '../support/corpus.ts'
+import { decideRobots } from '../../engine/web/robots-matcher.ts'
+import { readRobotsText } from '../../threads/robots-text.ts'
 
-interface Case {
-  readonly name: string
-  readonly robots?: string
-  readonly robots_base64?: string
-  readonly agent: string
-  readonly url: string
-  readonly allowed: boolean
-  readonly conformance: 'rfc9309' | 'vendor' | 'disputed'
-}
-
-/** The reduction that the matcher is given, in the plainest way: groups by whole product tokens. */
-function reduce(robots: string, agent: string): string {
-  const groups: { agents: string[], rules: string[] }[] = []
-  let isNaming = false
-  for (const line of robots.replace(/^\uFEFF/, '').split(/\r\n|\r|\n/)) {
-    const [key = '', value = ''] = /^[ \t]*([^:]*?)[ \t]*:[ \t]*(.*?)[ \t]*$/.exec(line.replace(/#.*/, ''))?.slice(1) ?? []
-    if (/^user-agent$/i.test(key)) {
-      if (!isNaming) groups.push({ agents: [], rules: [] })
-      groups.at(-1)!.agents.push(tokenOf(value))
-      isNaming = true
-    } else if (/^(?:dis)?allow$/i.test(key)) {
-      isNaming = false
-      if (value !== '') groups.at(-1)?.rules.push(`${key}: ${value}\n`)
-    }
-  }
-  const own = groups.filter(({ agents }) => agents.includes(tokenOf(agent)))
-  const ours = own.length > 0 ? own : groups.filter(({ agents }) => agents.includes('*'))
-  return `User-agent: *\n${ours.flatMap(({ rules }) => rules).join('')}`
-}
-
-function tokenOf(agent: string): string {
-  return /^(?:\*|[\w-]*)/.exec(agent)![0].toLowerCase()
-}
-
-const allows = (rules: string, path: string): boolean => createRobotsMatcher(`User-agent: *\n${rules}\n`).isAllowed(new URL(path, 'https://example.com'))
-
-const corpus = corpusPath('robots/cases.json')
-const cases = ((): readonly Case[] => {
-  try {
-    return JSON.parse(readFileSync(process.env['SLUICE_ROBOTS_CASES'] ?? corpus, 'utf8')) as readonly Case[]
-  } catch {
-    return []
-  }
-})()
-
-// The corpus lies beside the checkout and not in it; the cases below it stand for what it shows.
-describe.skipIf(cases.length === 0)('of the conformance cases in the corpus', () => {
-  test('all that RFC 9309 decides are decided so, for the group that applies', () => {
-    const wrong = cases.filter(({ conformance }) => conformance === 'rfc9309').filter(({ robots, robots_base64, agent, url, allowed }) => {
-      const text = robots ?? Buffer.from(robots_base64!, 'base64').toString('utf8')
-      const parsed = new URL(url)
-      return parsed.pathname !== '/robots.txt' && createRobotsMatcher(reduce(text, agent)).isAllowed(parsed) !== allowed
-    })
-    expect(wrong.map(({ name }) => name)).toEqual([])
-  })
-})
+/** As the engine does it: read in a worker, matched on the main thread. */
+const linesOf = (rules: string): string => readRobotsText(Buffer.from(`User-agent: *\n${rules}\n`), 'x').lines
+const allows = (rules: string, path: string): boolean => decideRobots(linesOf(rules), new URL(path, 'https://example.com')).isAllowed
 
 describe('the rules', () => {
   test.each([
-    ['Disallow: /a', '/a', false], ['Disallow: /a', '/ab', false], ['Disallow: /a', '/b', true], ['Disallow: /a', '/A', true],
+    ['Disallow: /a', '/a', false], ['Disallow: /a', '/ab', false], ['Disallow: /a', '/b', true], ['Disallow: /a', '/A', true], ['Disallow: /ab', '/a', true],
     ['Disallow: /', '/', false], ['Disallow: /a$', '/a', false], ['Disallow: /a$', '/ab', true], ['Disallow: /*.gif$', '/x/y.gif', false],
-    ['Disallow: /*.gif$', '/x/y.gif?z', true], ['Disallow: /a*c', '/a-b-c-d', false], ['Disallow: /*?', '/a?b', false],
+    ['Disallow: /*.gif$', '/x/y.gif?z', true], ['Disallow: /*.gif$', '/x.gif/y.gif', false], ['Disallow: /a*c', '/a-b-c-d', false], ['Disallow: /*?', '/a?b', false],
+    ['Disallow: *', '/', false], ['Disallow: *b', '/ab', false], ['Disallow: *$', '/', false], ['Disallow: /a*', '/a', false], ['Disallow: /a*$', '/ab', false],
+    ['Disallow: /a*a$', '/a', true], ['Disallow: /*aab', '/aaab', false], ['Disallow: /*a*a*b$', '/aab', false], ['Disallow: /*a*a*b$', '/ab', true],
+    ['Disallow: /*abab*ab$', '/abab', true], ['Disallow: /*abab*ab$', '/ababab', false], ['Disallow: $', '/', true], ['Disallow: a', '/a', true],
   ])('"%s" and %s: allowed is %s', (rules, path, allowed) => {
     expect(allows(rules, path)).toBe(allowed)
   })
@@ -74,13 +24,18 @@ describe('the rules', () => {
     expect(allows('Disallow: /a\nAllow: /a/b', '/a/b/c')).toBe(true)
     expect(allows('Allow: /a\nDisallow: /a/b', '/a/b/c')).toBe(false)
     expect(allows('Disallow: /same\nAllow: /same', '/same')).toBe(true)
+    expect(allows('Allow: /\nDisallow: /*', '/x')).toBe(false)
   })
 
   test('escapes are compared decoded where they stand for unreserved characters, in any case (section 2.2.2)', () => {
-    for (const [pattern, path] of [['/%61bc', '/abc'], ['/abc', '/%61bc'], ['/~joe', '/%7Ejoe'], ['/a%2fb', '/a%2Fb'], ['/ツ', '/%E3%83%84'], ['/%E3%83%84', '/ツ']] as const) {
-      expect(allows(`Disallow: ${pattern}`, path)).toBe(false)
+    for (const [pattern, path] of [
+      ['/%61bc', '/abc'], ['/abc', '/%61bc'], ['/~joe', '/%7Ejoe'], ['/a%2fb', '/a%2Fb'], ['/ツ', '/%E3%83%84'], ['/%E3%83%84', '/ツ'], ['/a"b|c', '/a"b|c'],
+      ['/a b', '/a%20b'], ["/?q='x'", "/?q='x'"], ['/%', '/%'], ['/%zz', '/%zz'],
+    ] as const) {
+      expect([pattern, allows(`Disallow: ${pattern}`, path)]).toEqual([pattern, false])
     }
     expect(allows('Disallow: /a%2fb', '/a/b')).toBe(true)
+    expect(allows('Disallow: /a%2561', '/aa')).toBe(true)
   })
 
   test('an escaped wildcard or end is the character itself (section 2.2.3)', () => {
@@ -93,22 +48,50 @@ describe('the rules', () => {
   })
 
   test('hold for whatever origin they came from', () => {
-    const matcher = createRobotsMatcher('User-agent: *\nDisallow: /a\n')
-    for (const origin of ['http://a.test', 'https://b.test:8443', 'http://[::1]:80']) expect(matcher.isAllowed(new URL('/a', origin))).toBe(false)
+    for (const origin of ['http://a.test', 'https://b.test:8443', 'http://[::1]:80']) expect(decideRobots(linesOf('Disallow: /a'), new URL('/a', origin)).isAllowed).toBe(false)
+  })
+
+  test('name the one that decides', () => {
+    const lines = linesOf('Disallow: /a\nAllow: /a/b')
+    expect(lines).toBe('+/a/b\n-/a\n')
+    expect(decideRobots(lines, new URL('https://a.test/a/c'))).toEqual({ isAllowed: false, at: 6 })
+    expect(decideRobots(lines, new URL('https://a.test/a/b'))).toEqual({ isAllowed: true, at: 0 })
+    expect(decideRobots(lines, new URL('https://a.test/c'))).toEqual({ isAllowed: true })
+  })
+
+  test('match what a regular expression of the same meaning matches', () => {
+    const text = (characters: string): fc.Arbitrary<string> => fc.string({ unit: fc.constantFrom(...characters), maxLength: 12 })
+    fc.assert(fc.property(fc.array(fc.tuple(fc.boolean(), text('aab*'), fc.boolean()), { maxLength: 5 }), text('aab'), (rules, path) => {
+      const written = rules.map(([isAllow, pattern, isWhole]) => ({ isAllow, pattern: `/${pattern}${isWhole ? '$' : ''}` }))
+      const best = written.filter(({ pattern }) => new RegExp(`^${pattern.replaceAll('*', '.*')}`).test(`/${path}`))
+        .map(({ isAllow, pattern }) => ({ isAllow, chars: pattern.replaceAll(/\*+/g, '*').length }))
+        .sort((left, right) => right.chars - left.chars || Number(right.isAllow) - Number(left.isAllow))[0]
+      expect(allows(written.map(({ isAllow, pattern }) => `${isAllow ? 'Allow' : 'Disallow'}: ${pattern}`).join('\n'), `/${path}`)).toBe(best?.isAllow ?? true)
+    }), { numRuns: 1_000 })
   })
 })
 
-test('rules that would take seconds for one URL deny it instead, and answer ordinary URLs', () => {
-  const evil = `User-agent: *\n${`Disallow: /${'*a'.repeat(500)}b\n`.repeat(490)}`
-  expect(evil.length).toBeLessThan(limits.robotsBytesMax)
-  const matcher = createRobotsMatcher(evil)
-  // Asked 100 times: unbounded, that is half an hour.
-  for (let at = 0; at < 100; at++) expect(matcher.isAllowed(new URL(`https://a.test/${'a'.repeat(7_900)}`))).toBe(false)
-  expect(matcher.isAllowed(new URL('https://a.test/about'))).toBe(true)
-})
+/** A file of 500 KiB of such lines. */
+function fileOf(line: (at: number) => string): string {
+  const lines: string[] = []
+  for (let chars = 20; chars < limits.robotsBytesMax - 10_000; chars += lines.at(-1)!.length + 1) lines.push(line(lines.length))
+  return linesOf(lines.join('\n'))
+}
 
-test('a text without rules has none', () => {
-  expect(hasRules('User-agent: *\n')).toBe(false)
-  expect(hasRules('User-agent: *\nAllow: /\n')).toBe(true)
-  expect(hasRules('User-agent: *\nDisallow: /a\n')).toBe(true)
+const long = new URL(`https://a.test/${'a'.repeat(7_900)}`)
+
+describe('rules made on purpose', () => {
+  test.each([
+    ['as many as there may be', (at: number) => `Allow:/${at.toString(36)}`, true],
+    ['prefixes as long as the path', (at: number) => `Allow:/${'a'.repeat(7_000 + at)}b`, true],
+    ['a few long pieces', (at: number) => `Disallow: /*${'a'.repeat(3_000 + at)}b`, true],
+    ['a wildcard in each of them', (at: number) => `Allow:*b${at.toString(36)}`, false],
+    ['five hundred wildcards in each', (at: number) => `Disallow: /${'*a'.repeat(500)}b${at}`, false],
+  ])('%s: a path of 7,900 characters is decided within the bound, exactly or by "no": %s', (_, line, isAllowed) => {
+    const lines = fileOf(line)
+    expect(lines.length).toBeGreaterThan(200_000)
+    // Asked 20 times: with a search of rules x pattern x path that is some minutes.
+    for (let at = 0; at < 20; at += 1) expect(decideRobots(lines, long).isAllowed).toBe(isAllowed)
+    expect(decideRobots(lines, new URL('https://a.test/_about')).isAllowed).toBe(true)
+  })
 })
