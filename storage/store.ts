@@ -106,8 +106,9 @@ export interface RobotsVerdict {
     readonly crawlDelayMs?: number
     /** Its Sitemap lines, resolved, `limits.robotsSitemapsMax` at most. */
     readonly sitemaps?: readonly string[]
-    /** Of the answer; absent: there was none, and `code` says why. */
+    /** Of the answer; absent: there was none. */
     readonly status?: number
+    /** With rule `disallow`: why nothing is known. */
     readonly code?: string
     readonly expiresAtMs: number
   }

@@ -2,16 +2,29 @@
  * The robots gate (RFC 9309): no URL of an origin is fetched before there is a verdict of its robots.txt. Main thread;
  * the file itself is read in the pool.
  *
- *   answer            verdict                                  life
- *   2xx               its rules                                Cache-Control max-age, 5 minutes to 24 hours; else 24 hours
- *   3xx               the target's answer, up to five hops; beyond them, or without a target, as 4xx
- *   4xx but 429       everything is allowed                    the same
- *   429, 5xx          nothing for now: the host has failed     asked again when the host's rest is over
- *   no usable answer  likewise
+ *   answer                           verdict                                  life
+ *   2xx                              its rules                                Cache-Control max-age, 5 minutes to 24 hours;
+ *                                                                             24 hours without (section 2.4)
+ *     over 500 KiB, sent or inflated   those of the whole lines before        the same
+ *     a page of HTML, no text          everything is allowed: it has none     the same
+ *     BOM, UTF-16 by its BOM           its rules                              the same
+ *     a coding that is broken          nothing for now                        10 seconds, or the rest of the host
+ *   3xx                              the target's, up to five hops, whatever  the target's
+ *                                    host they lead to (section 2.3.1.2)
+ *     a sixth hop, no target, or one   everything is allowed                  as of 2xx
+ *     that is not http(s)
+ *     to an address that is refused    nothing for now                        10 seconds, or the rest of the host
+ *   4xx, 401 and 403 among them      everything is allowed (2.3.1.3)          as of 2xx
+ *   429                              nothing for now                          Retry-After, 10 seconds to an hour, or the
+ *                                                                             rest of the host
+ *   5xx                              nothing for now (2.3.1.4)                the same
+ *   no answer, a timeout among it    nothing for now                          10 seconds, or the rest of the host
+ *   a host of --robots FILE          everything is allowed, nobody is asked
  *
- * Rules that are past their life stay in force while the file cannot be had, for a week; then the host fails.
- * One fetch at a time for each origin. The gate remembers no failure as a verdict in force: when to ask again is the
- * scheduler's decision, which lets the host rest and in the end gives it up.
+ * 429 is the one deviation from the RFC, which counts it with 4xx: whoever asks for fewer requests has not allowed all of
+ * them. Rules that are past their life stay in force while the file cannot be had, for a week, asked for again every five
+ * minutes; then the host fails. One fetch at a time for each origin. The gate remembers no failure as a verdict in force:
+ * when to ask again is the scheduler's decision, which lets the host rest and in the end gives it up.
  *
  *   #hosts   least recently used ... most: host -> origin -> entry; bounded in entries and bytes of text. What falls
  *            out is read from the store again, or fetched.
@@ -21,6 +34,7 @@ import type { Clock } from '../core/clock.ts'
 import { failureRule, type FailureCode } from '../core/errors.ts'
 import { limits } from '../core/limits.ts'
 import { fetchUrl, hostOfUrl, makeBase } from '../core/fetch-url.ts'
+import { productTokenOf } from '../core/product-token.ts'
 import type { FetchedResponse, Fetcher, FetchFailure } from '../fetch/fetcher.ts'
 import { headerOf } from '../fetch/response-head.ts'
 import { listOf, retryAfterMs } from '../page-meta.ts'
@@ -60,6 +74,8 @@ export interface RobotsFailure {
   readonly code: FailureCode
   readonly detail: string
   readonly retryAfterMs: number
+  /** Of an answer that is no verdict. */
+  readonly status?: number
   /** What its fetch ended with, when there was no answer. */
   readonly fetch?: { readonly code: FailureCode, readonly isLocal?: true, readonly timings: FetchFailure['timings'] }
 }
@@ -73,6 +89,8 @@ export interface RobotsGateOptions {
   readonly deadlineMs: number
   /** What the store remembers of a host. */
   readonly stored: (host: string) => RobotsVerdict | undefined
+  /** Hosts that are fetched without robots.txt, since their owner asked for it; absent: none. */
+  readonly isExempt?: (host: string) => boolean
   readonly verdictsMax?: number
   readonly textBytesMax?: number
 }
@@ -106,10 +124,10 @@ export class RobotsGate {
 
   /** What the verdict in force says of a URL. */
   check(text: string): RobotsCheck {
-    const url = new URL(text)
+    const [url, host] = [new URL(text), hostOfUrl(text)]
     // RFC 9309 section 2.2.2: the file itself is implicitly allowed.
-    if (url.pathname === '/robots.txt') return { kind: 'allowed' }
-    const entry = this.#entriesOf(hostOfUrl(text)).get(url.origin)
+    if (url.pathname === '/robots.txt' || this.#is.isExempt?.(host) === true) return { kind: 'allowed' }
+    const entry = this.#entriesOf(host).get(url.origin)
     if (entry === undefined || entry.verdict.rule === 'disallow' || entry.inForceUntilMs <= this.#is.clock.wallMs()) return { kind: 'unknown' }
     const { lines = '', crawlDelayMs } = entry.verdict
     if (!decideRobots(lines, url).isAllowed) return { kind: 'denied' }
@@ -162,7 +180,8 @@ export class RobotsGate {
       entry.inForceUntilMs = nowMs + limits.robotsAgeMsMin
       return { kind: 'known', ...(found.fetch && { fetch: found.fetch }) }
     }
-    const verdict: Verdict = { rule: 'disallow', expiresAtMs: nowMs + found.retryAfterMs }
+    const { status, code, fetch, retryAfterMs } = found
+    const verdict: Verdict = { rule: 'disallow', ...(status !== undefined && { status }), code: fetch?.code ?? code, expiresAtMs: nowMs + retryAfterMs }
     this.#set(host, url.origin, { verdict, inForceUntilMs: verdict.expiresAtMs })
     return found
   }
@@ -191,20 +210,20 @@ export class RobotsGate {
     const nowMs = this.#is.clock.wallMs()
     if (status === 429 || status >= 500) {
       const waitMs = Math.max(limits.robotsRetryMsMin, retryAfterMs(headerOf(headers, 'retry-after'), nowMs))
-      return { kind: 'failed', code: 'robots_unreachable', detail: `robots.txt answers ${status}`, retryAfterMs: waitMs }
+      return { kind: 'failed', code: 'robots_unreachable', detail: `robots.txt answers ${status}`, status, retryAfterMs: waitMs }
     }
     const life = { status, expiresAtMs: nowMs + lifeMs(headerOf(headers, 'cache-control')) }
     if (status >= 300) return { kind: 'found', verdict: { rule: 'allow', ...life } }
     try {
       const file = { body: Buffer.concat(response.body), contentEncoding: listOf(headers, 'content-encoding'), isCut: response.truncated }
       const text = await this.#is.readRobots(file, this.#productToken)
-      if (text === undefined) return unreadable('its content coding is broken')
+      if (text === undefined) return unreadable(status, 'its content coding is broken')
       const { lines, crawlDelayMs } = text
       const delay = crawlDelayMs === undefined ? {} : { crawlDelayMs: Math.min(crawlDelayMs, limits.crawlDelayMsMax) }
       const rules = lines === '' ? { rule: 'allow' as const } : { rule: 'rules' as const, lines }
       return { kind: 'found', verdict: { ...rules, ...delay, ...sitemapsIn(text.sitemaps, url), ...life } }
     } catch (error) {
-      return unreadable((error as Error).message)
+      return unreadable(status, (error as Error).message)
     }
   }
 
@@ -262,11 +281,6 @@ export class RobotsGate {
   }
 }
 
-/** The name that robots.txt knows us by: the user agent up to its first slash or space. */
-export function productTokenOf(userAgent: string): string {
-  return userAgent.split(/[/\s]/, 1)[0]!
-}
-
 function targetOf(response: FetchedResponse, base: string): string | undefined {
   const location = headerOf(response.headers, 'location')
   return location === undefined ? undefined : fetchUrl(location, makeBase(base))
@@ -284,8 +298,8 @@ function charsOf({ lines = '', sitemaps = [] }: Verdict): number {
 }
 
 /** Rules that cannot be read are not the permission to fetch everything. */
-function unreadable(why: string): Found {
-  return { kind: 'failed', code: 'robots_unreachable', detail: `robots.txt cannot be read: ${why}`, retryAfterMs: limits.robotsRetryMsMin }
+function unreadable(status: number, why: string): Found {
+  return { kind: 'failed', code: 'robots_unreachable', status, detail: `robots.txt cannot be read: ${why}`, retryAfterMs: limits.robotsRetryMsMin }
 }
 
 function failed({ code, detail, isLocal, timings }: FetchFailure, hop: number): Found {

@@ -2,8 +2,9 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { RobotsVerdict } from '../../storage/store.ts'
 import { failureRule, type FailureCode } from '../../engine/core/errors.ts'
 import { limits } from '../../engine/core/limits.ts'
+import { productTokenOf } from '../../engine/core/product-token.ts'
 import type { FetchRequest, FetchResult } from '../../engine/fetch/fetcher.ts'
-import { productTokenOf, RobotsGate, type ReadRobots, type RobotsGateOptions } from '../../engine/web/robots.ts'
+import { RobotsGate, type ReadRobots, type RobotsGateOptions } from '../../engine/web/robots.ts'
 import { readRobotsText } from '../../threads/robots-text.ts'
 import { startFaultServer, type FaultServer } from '../support/fault-server.ts'
 import { makeRig } from '../support/fetch-rig.ts'
@@ -310,10 +311,12 @@ describe('memory', () => {
   })
 })
 
-test('our name for robots.txt is the user agent up to its first slash or space', () => {
+test('our name for robots.txt is the user agent up to its first slash or space, or what a compatible Mozilla names', () => {
   expect(productTokenOf('MyBot/1.0 (+https://example.com)')).toBe('MyBot')
   expect(productTokenOf('My-Bot (x)')).toBe('My-Bot')
   expect(productTokenOf('MyBot')).toBe('MyBot')
+  expect(productTokenOf('Mozilla/5.0 (compatible; ExampleBot/0.1; https://www.example.com/bot.html)')).toBe('ExampleBot')
+  expect(productTokenOf('Mozilla/5.0 (X11; Linux x86_64)')).toBe('Mozilla')
 })
 
 describe('over the network', () => {
