@@ -44,6 +44,7 @@ export type {
 export type { Concurrency, CrawlOptions, CrawlOptionsGiven, Durability, Format, HostLimitGiven, HostRule, NearDuplicatePolicy, Politeness, RunLimits, RunLimitsGiven, Scope } from './core/options.ts'
 export type { LinkFacts, PriorityFunction } from './core/priority.ts'
 export type { GatewayFile, GatewayGiven } from './core/gateway-config.ts'
+export type { HostHeadersFile, OriginHeadersGiven } from './core/host-headers.ts'
 export type { ShedLine } from './shed-log.ts'
 export type { RecrawlFacts, RecrawlFunction } from './core/recrawl-policy.ts'
 export type { Extractor, PageLink, ParsedPage } from '../threads/extractor.ts'

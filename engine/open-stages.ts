@@ -18,9 +18,8 @@ import { scopeNameOf } from './add-urls.ts'
 import { CommitLoop } from './commit-loop.ts'
 import { systemClock } from './core/clock.ts'
 import { SluiceError } from './core/errors.ts'
-import { GatewayConfigs } from './core/gateway-config.ts'
 import { limits } from './core/limits.ts'
-import { crawlOptions, resolveCrawlOptions, storedOptions, type CrawlOptions, type CrawlOptionsGiven } from './core/options.ts'
+import { crawlOptions, isFileContent, resolveCrawlOptions, storedOptions, type CrawlOptions, type CrawlOptionsGiven } from './core/options.ts'
 import { keyPolicyOf, type KeyPolicy } from './core/url-key.ts'
 import type { CrawlParts } from './crawl-parts.ts'
 import { Events } from './events.ts'
@@ -28,6 +27,7 @@ import { createAddressGuard } from './fetch/address-guard.ts'
 import { ByteBudget } from './fetch/byte-budget.ts'
 import { Fetcher } from './fetch/fetcher.ts'
 import { readGateways } from './fetch/gateway-file.ts'
+import { readHostHeaders } from './fetch/host-headers-file.ts'
 import { Gateways } from './fetch/gateways.ts'
 import { createNameLookup, systemNameServices } from './fetch/name-lookup.ts'
 import { Resolver } from './fetch/resolver.ts'
@@ -44,7 +44,9 @@ import { configureStore } from './store-options.ts'
 import { ShedLog } from './shed-log.ts'
 import { StatusServer } from './listen.ts'
 import { Suspects } from './suspects.ts'
+import { Cookies } from './web/cookies.ts'
 import { RobotsGate } from './web/robots.ts'
+import { Session } from './web/session.ts'
 
 /** What the stages tell the crawl loop. */
 export interface StageEvents {
@@ -203,8 +205,9 @@ function openNetwork(options: CrawlOptions, flow: Flow): { readonly resolver: Re
   const resolver = new Resolver({ lookup: createNameLookup(systemNameServices()), pins, clock })
   const { list: configs } = readGateways(options.gateway)
   const gateways = configs.length > 0 && { gateways: new Gateways({ configs, guard, trust, clock, random: Math.random, userAgent, pins }) }
+  const session = new Session(readHostHeaders(options.hostHeaders), options.cookies ? new Cookies({ clock }) : undefined)
   const { onNoFiles, rates, socketsIdleMax } = flow
-  const fetcher = new Fetcher({ resolver, guard, trust, budget: new ByteBudget(flow.memory.bodyBytes), clock, userAgent, rates, socketsIdleMax, onNoFiles, ...gateways })
+  const fetcher = new Fetcher({ resolver, guard, trust, budget: new ByteBudget(flow.memory.bodyBytes), clock, userAgent, rates, socketsIdleMax, onNoFiles, session, ...gateways })
   return { resolver, fetcher, ...gateways }
 }
 
@@ -282,9 +285,9 @@ function changesOf(before: Readonly<Record<string, unknown>>, options: CrawlOpti
   })
 }
 
-/** No bound is none: JSON would write infinity as null. A function is not kept, nor are gateways without a file, so they change what was stored each time. */
+/** No bound is none: JSON would write infinity as null. A function is not kept, nor is what belongs into a file of secrets, so they change what was stored each time. */
 function textOf(value: unknown): string {
   if (typeof value === 'function') return 'a function'
-  if (value instanceof GatewayConfigs) return 'an object'
+  if (isFileContent(value)) return 'an object'
   return value === Number.POSITIVE_INFINITY ? 'none' : JSON.stringify(value) ?? 'none'
 }

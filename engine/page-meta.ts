@@ -15,6 +15,7 @@ export interface Answer {
   /** Name, value, name, value, in the order received. */
   readonly headers: readonly string[]
   readonly truncated: boolean
+  readonly setsCookie?: true
   readonly ip?: string
   readonly gateway?: string
   readonly tls?: TlsFacts
@@ -120,6 +121,7 @@ export function pageMetaOf(url: QueuedUrl, answer: Answer, followLinks: boolean,
     ...fact('etag', 'etag'),
     ...(known?.lastModified !== undefined && { lastModified: known.lastModified }),
     ...fact('lastModified', 'last-modified'),
+    ...(answer.setsCookie && { setsCookie: true }),
     ...(answer.ip !== undefined && { ip: answer.ip }),
     ...(answer.gateway !== undefined && { gateway: answer.gateway }),
     ...(answer.tls && { tls: answer.tls }),

@@ -1,7 +1,7 @@
 /**
  * The flags of `sluice crawl`, made from the option tables of engine/core/options.ts: names, what they take, help texts
  * and defaults are written there once. Knows nothing of the package that reads the command line. Pure functions, apart
- * from the files that are named: `--resolve @FILE` and `--gateway` are read here, others are looked for.
+ * from the files that are named: `--resolve @FILE`, `--gateway` and `--host-headers` are read here, others are looked for.
  */
 import fs from 'node:fs'
 import { isIP } from 'node:net'
@@ -11,6 +11,7 @@ import { SluiceError, type ErrorCode } from '../core/errors.ts'
 import { metavar } from '../core/option-values.ts'
 import { crawlOptions, resolveCrawlOptions, resolveRunLimits, runOptions, type CrawlOptionsGiven, type OptionSpec, type RunLimitsGiven } from '../core/options.ts'
 import { readGateways } from '../fetch/gateway-file.ts'
+import { readHostHeaders } from '../fetch/host-headers-file.ts'
 import { defaultText } from './human.ts'
 
 export interface Flag {
@@ -64,7 +65,7 @@ function tableFlags(): Flag[] {
 }
 
 // A text is not always any text: these are what a user would call them. The rules are in the help.
-const textMetavars: Readonly<Partial<Record<keyof typeof tables, string>>> = { dir: 'DIR', ca: 'FILE', extract: 'MODULE', shedLog: 'FILE', resolve: 'HOST=IP|@FILE', linkElements: 'ELEMENTS', dedupe: 'RULES', robots: 'obey|FILE', excludeHosts: 'FILE', hostHeaders: 'FILE', obey: 'DIRECTIVES' }
+const textMetavars: Readonly<Partial<Record<keyof typeof tables, string>>> = { dir: 'DIR', ca: 'FILE', extract: 'MODULE', shedLog: 'FILE', resolve: 'HOST=IP|@FILE', linkElements: 'ELEMENTS', dedupe: 'RULES', robots: 'obey|FILE', excludeHosts: 'FILE', obey: 'DIRECTIVES' }
 
 function metavarOf(name: keyof typeof tables, spec: OptionSpec<unknown>): string {
   return textMetavars[name] ?? metavar(spec)
@@ -94,11 +95,12 @@ export function optionsOfFlags(values: Readonly<Record<string, unknown>>): { rea
   const resolved = resolveCrawlOptions(crawl)
   if (crawl['resolve'] !== undefined) crawl['resolve'] = resolved.resolve
   readGateways(resolved.gateway)
+  readHostHeaders(resolved.hostHeaders)
   resolveRunLimits(run)
   return { crawl, run }
 }
 
-const fileOptions = [['ca', 'file_unreadable'], ['extract', 'extractor_unloadable'], ['gateway', 'file_unreadable']] as const
+const fileOptions = [['ca', 'file_unreadable'], ['extract', 'extractor_unloadable'], ['gateway', 'file_unreadable'], ['hostHeaders', 'file_unreadable']] as const
 
 function readableFile(flag: string | undefined, code: ErrorCode, given: string): string {
   const file = given.startsWith('file:') ? fileURLToPath(given) : path.resolve(given)

@@ -318,6 +318,14 @@ export const limits = {
   cookieSitesMax: 10_000,
   cookieJarBytesMax: 16 * MB,
   cookieOverheadBytes: 512,
+
+  // Headers by origin
+  /** Origins in one file, and its length. */
+  hostHeadersOriginsMax: 1_000,
+  hostHeadersFileBytesMax: 1 * MB,
+  /** Of one origin, all together: as a Cookie field. */
+  hostHeadersBytesMax: 8_000,
+
   // Names of hosts (RFC 1035 section 2.3.4: 255 octets on the wire, of which two are the first length and the root)
   hostBytesMax: 253,
   hostLabelBytesMax: 63,

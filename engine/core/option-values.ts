@@ -8,6 +8,7 @@ import { inspect } from 'node:util'
 import { readConcurrency } from './concurrency.ts'
 import { SluiceError } from './errors.ts'
 import { parseGateways } from './gateway-config.ts'
+import { parseHostHeaders } from './host-headers.ts'
 import { hostPatternOf } from './host-patterns.ts'
 import { listenText, parseListen, type ListenAddress } from './listen-address.ts'
 import type { RecrawlPolicy } from './recrawl-policy.ts'
@@ -15,7 +16,7 @@ import type { RecrawlPolicy } from './recrawl-policy.ts'
 export type OptionType =
   | 'string' | 'header' | 'boolean' | 'integer' | 'duration' | 'size' | 'choice' | 'choices'
   | 'patterns' | 'concurrency' | 'cidrs' | 'resolve' | 'tail' | 'recrawl' | 'hostLimits'
-  | 'listen' | 'function' | 'rate' | 'bandwidth' | 'gateway'
+  | 'listen' | 'function' | 'rate' | 'bandwidth' | 'gateway' | 'hostHeaders'
 
 interface ValueSpec {
   readonly type: OptionType
@@ -44,7 +45,7 @@ export function metavar(spec: ValueSpec): string {
     case 'listen': return '[HOST:]PORT'
     case 'rate': return 'N/s'
     case 'bandwidth': return 'SIZE/s'
-    case 'gateway': return 'FILE'
+    case 'gateway': case 'hostHeaders': return 'FILE'
     default: return 'TEXT'
   }
 }
@@ -60,7 +61,7 @@ const expectations: Readonly<Record<OptionType, string>> = {
   listen: 'a port from 0 to 65535, or ADDRESS:PORT with an IP address (IPv6 in brackets) or localhost',
   function: 'a function',
   rate: 'a number a second such as 50/s or 0.5/s', bandwidth: 'a size in bytes a second such as 1MB/s',
-  gateway: 'the path of a file, or its content as an object',
+  gateway: 'the path of a file, or its content as an object', hostHeaders: 'the path of a file, or its content as an object',
 }
 
 /** What takes back a choice or a bound that is kept with the crawl, for which the command line has no other word. */
@@ -256,6 +257,7 @@ export function parseValue(name: string, spec: ValueSpec, given: unknown): unkno
     case 'function': return typeof given === 'function' ? given : refuse(name, spec, given)
     // The file is read where the gateways are opened; what it holds is checked here when it is given in its place.
     case 'gateway': return given === '' ? refuse(name, spec, given) : typeof given === 'string' ? given : parseGateways(given)
+    case 'hostHeaders': return given === '' ? refuse(name, spec, given) : typeof given === 'string' ? given : parseHostHeaders(given)
     default: return spec.type satisfies never
   }
 }

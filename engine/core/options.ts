@@ -5,6 +5,7 @@
  */
 import type { Concurrency } from './concurrency.ts'
 import { GatewayConfigs, type GatewayFile } from './gateway-config.ts'
+import { HostHeaders, type HostHeadersFile } from './host-headers.ts'
 import { limits } from './limits.ts'
 import type { ListenAddress } from './listen-address.ts'
 import { parseValue, type OptionType } from './option-values.ts'
@@ -104,8 +105,8 @@ export const crawlOptions = {
   resolve: option<Readonly<Record<string, string>>>({ type: 'resolve', default: {}, flag: '--resolve', stored: true, help: 'HOST=IP: use this address for a host; @FILE: lines of a hosts file; repeatable' }),
   ca: option<string | undefined>({ type: 'string', default: undefined, flag: '--ca', stored: true, help: 'file with certificates of authorities to trust besides the usual ones (PEM)' }),
   insecure: option<boolean>({ type: 'boolean', default: false, flag: '--insecure', stored: true, help: 'accept every certificate' }),
-  cookies: option<boolean>({ type: 'boolean', default: false, flag: '--cookies', stored: true, help: 'keep the cookies of each host in memory, and send them back to it' }),
-  hostHeaders: option<string | undefined>({ type: 'string', default: undefined, flag: '--host-headers', stored: true, help: 'file of header fields and passwords that are sent to one host each (JSON); its path is kept, its content is not' }),
+  cookies: option<boolean>({ type: 'boolean', default: false, flag: '--cookies', stored: true, help: 'keep cookies in memory, and send them back to the hosts that they are for' }),
+  hostHeaders: option<string | HostHeaders | undefined>({ type: 'hostHeaders', default: undefined, flag: '--host-headers', stored: true, help: 'file of header fields and passwords that are sent to one origin each, such as https://a.test (JSON); its path is kept, its content is not' }),
   gateway: option<string | GatewayConfigs | undefined>({ type: 'gateway', default: undefined, flag: '--gateway', stored: true, help: 'file of proxies and scraping APIs through which hosts are fetched (JSON); its path is kept, its content is not' }),
 } as const
 
@@ -128,8 +129,8 @@ type Resolved<Table> = { readonly [K in keyof Table]: Value<Table[K]> }
 type Given<Table> = { readonly [K in keyof Table]?: Value<Table[K]> | string | undefined }
 
 export type CrawlOptions = Resolved<typeof crawlOptions>
-/** `gateway`: the path of a file, or what such a file holds. */
-export type CrawlOptionsGiven = Omit<Given<typeof crawlOptions>, 'gateway'> & { readonly gateway?: string | GatewayFile | GatewayConfigs | undefined }
+/** `gateway` and `hostHeaders`: the path of a file, or what such a file holds. */
+export type CrawlOptionsGiven = Omit<Given<typeof crawlOptions>, 'gateway' | 'hostHeaders'> & { readonly gateway?: string | GatewayFile | GatewayConfigs | undefined, readonly hostHeaders?: string | HostHeadersFile | HostHeaders | undefined }
 export type RunLimits = Resolved<typeof runOptions>
 export type RunLimitsGiven = Given<typeof runOptions>
 export type HostLimit = Partial<Resolved<typeof hostLimitOptions>>
@@ -169,13 +170,18 @@ export function resolveHostLimit(given: HostLimitGiven): HostLimit {
   return Object.fromEntries(Object.entries(values).filter(([name]) => given[name as keyof HostLimitGiven] !== undefined)) as HostLimit
 }
 
+/** What a file of secrets holds, given in its place. */
+export function isFileContent(value: unknown): boolean {
+  return value instanceof GatewayConfigs || value instanceof HostHeaders
+}
+
 /** The options that are kept with the crawl. */
 export function storedOptions(options: CrawlOptions): Readonly<Record<string, unknown>> {
   const kept: Record<string, unknown> = {}
   for (const [name, spec] of Object.entries(crawlOptions)) {
     const value = options[name as keyof CrawlOptions]
     // No bound is the absence of one: JSON has no infinity. Nor has it functions; and the content of a file has secrets.
-    const isKept = spec.stored && value !== Number.POSITIVE_INFINITY && typeof value !== 'function' && !(value instanceof GatewayConfigs)
+    const isKept = spec.stored && value !== Number.POSITIVE_INFINITY && typeof value !== 'function' && !isFileContent(value)
     if (isKept) kept[name] = value
   }
   return kept

@@ -246,6 +246,8 @@ export interface PageMeta {
   readonly location?: string
   readonly etag?: string
   readonly lastModified?: string
+  /** The cookie jar holds another cookie than before, or another value of one. */
+  readonly setsCookie?: true
   readonly ip?: string
   /** Name of the gateway that it came through. */
   readonly gateway?: string

@@ -18,6 +18,7 @@ import { invariant, SluiceError, type FailureCode } from '../core/errors.ts'
 import { hostOfUrl } from '../core/fetch-url.ts'
 import { limits } from '../core/limits.ts'
 import type { Timings, TlsFacts } from '../core/types.ts'
+import type { Session } from '../web/session.ts'
 import { anyAddress, type AddressGuard } from './address-guard.ts'
 import type { ByteBudget, Release } from './byte-budget.ts'
 import { Clients, type Connection, type Route } from './clients.ts'
@@ -26,6 +27,7 @@ import { Deadline } from './deadline.ts'
 import { exchange, type ExchangeEnd, type ExchangeRequest } from './exchange.ts'
 import type { Gateway } from './gateway.ts'
 import { headersThrough, portOf, requestedOf, type Gateways, type Place } from './gateways.ts'
+import { withFields } from './request-fields.ts'
 import { nameOf, type Resolution, type Resolver } from './resolver.ts'
 import type { TlsTrust } from './tls-context.ts'
 
@@ -61,6 +63,8 @@ export interface FetchedResponse {
   readonly body: readonly Uint8Array[]
   readonly bodyBytes: number
   readonly truncated: boolean
+  /** It changed a cookie that we keep. */
+  readonly setsCookie?: true
   /** Absent with a gateway, which alone knows it. */
   readonly ip?: string
   readonly tls?: TlsFacts
@@ -110,6 +114,8 @@ export interface FetcherOptions {
   readonly rates?: RequestMeter
   /** Absent: all is fetched from the sites themselves. */
   readonly gateways?: Gateways
+  /** Absent: every host is sent the same, and no cookie is kept. */
+  readonly session?: Session
   /** The system has no file for another connection (or look-up), with so many fetches under way. Such a fetch is `aborted`. */
   readonly onNoFiles?: (inFlight: number) => void
 }
@@ -161,6 +167,7 @@ export class Fetcher {
   readonly #clock: Clock
   readonly #clients: Clients
   readonly #gateways: Gateways | undefined
+  readonly #session: Session | undefined
   readonly #headers: readonly string[]
   readonly #rates: RequestMeter | undefined
   readonly #onNoFiles: (inFlight: number) => void
@@ -180,6 +187,7 @@ export class Fetcher {
     this.#rates = options.rates
     this.#onNoFiles = options.onNoFiles ?? (() => {})
     this.#gateways = options.gateways
+    this.#session = options.session
     this.#headers = ['user-agent', checkedUserAgent(options.userAgent), 'accept', ACCEPT, 'accept-encoding', acceptEncoding]
   }
 
@@ -189,7 +197,7 @@ export class Fetcher {
     const target = new URL(request.url)
     const via = this.#gateways?.of(hostOfUrl(request.url))
     const url = via === undefined ? target : requestedOf(via, target)
-    const headers = [...this.#headers, ...Object.entries(request.headers ?? {}).flat()]
+    const headers = withFields([...this.#headers, ...Object.entries(request.headers ?? {}).flat()], this.#session?.fieldsFor(target, via?.config.kind) ?? [])
     const flight: Flight = {
       url,
       route: { origin: url.origin, via },
@@ -214,9 +222,10 @@ export class Fetcher {
     this.#flights.add(flight)
     if (this.#closed) flight.deadline.stop(closing)
     try {
-      if (via === undefined) return await this.#fly(flight)
-      const refusal = this.#gateways!.refusalOf(target)
-      return refusal === undefined ? await this.#gateways!.through(via, () => this.#fly(flight)) : this.#failure(flight, refusal)
+      const result = via === undefined ? await this.#fly(flight) : await this.#flyThrough(via, target, flight)
+      // Before anybody can ask the host for more.
+      const setsCookie = result.headers !== undefined && this.#session?.answered(target, via?.config.kind, result.headers) === true
+      return result.ok && setsCookie ? { ...result, setsCookie } : result
     } finally {
       this.#flights.delete(flight)
       flight.deadline.end()
@@ -244,6 +253,11 @@ export class Fetcher {
     for (const { deadline } of this.#flights) deadline.stop(closing)
     this.#resolver.close()
     await this.#clients.close()
+  }
+
+  async #flyThrough(via: Gateway, target: URL, flight: Flight): Promise<FetchResult> {
+    const refusal = this.#gateways!.refusalOf(target)
+    return refusal === undefined ? await this.#gateways!.through(via, () => this.#fly(flight)) : this.#failure(flight, refusal)
   }
 
   async #fly(flight: Flight): Promise<FetchResult> {

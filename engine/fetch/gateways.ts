@@ -26,6 +26,7 @@ import { Gateway, resetMsOf, type Begun } from './gateway.ts'
 import { openTunnel, secure, type ProxyAnswer } from './gateway-tunnel.ts'
 import { isLocalName } from './name-lookup.ts'
 import { nameOf } from './resolver.ts'
+import { withFields } from './request-fields.ts'
 import { headerOf } from './response-head.ts'
 import type { TlsTrust } from './tls-context.ts'
 
@@ -230,8 +231,5 @@ export function requestedOf({ config }: Gateway, url: URL): URL {
 
 /** The headers of a request, with those of a template in the place of ours that have the same name. */
 export function headersThrough({ config }: Gateway, headers: readonly string[]): readonly string[] {
-  if (config.kind === 'proxy' || config.headers.length === 0) return headers
-  const given = new Map(config.headers)
-  const kept = headers.filter((_, at) => !given.has(headers[at - at % 2]!.toLowerCase()))
-  return [...kept, ...[...given].flatMap(([name, value]) => [name, value.reveal()])]
+  return config.kind === 'proxy' ? headers : withFields(headers, config.headers.flatMap(([name, value]) => [name, value.reveal()]))
 }

@@ -10,6 +10,7 @@ import { Fetcher, type FetchRequest, type FetchResult } from '../../engine/fetch
 import { Resolver } from '../../engine/fetch/resolver.ts'
 import { createTlsTrust } from '../../engine/fetch/tls-context.ts'
 import { systemClock, type Clock } from '../../engine/core/clock.ts'
+import type { Session } from '../../engine/web/session.ts'
 
 /** Resolves when the condition holds; looks once a turn of the event loop. The test's own timeout bounds it. */
 export async function until(condition: () => boolean): Promise<void> {
@@ -25,6 +26,7 @@ export interface RigOptions {
   readonly insecure?: boolean
   readonly socketsIdleMax?: number
   readonly gateways?: GatewayFile
+  readonly session?: Session
 }
 
 export interface Rig {
@@ -58,6 +60,7 @@ export function makeRig(options: RigOptions = {}): Rig {
       lookup: { lookup: async () => ({ ok: false, code: 'dns_not_found', detail: 'there is no such name' }), close: () => {} },
     }),
     userAgent,
+    ...(options.session && { session: options.session }),
     ...(options.socketsIdleMax === undefined ? {} : { socketsIdleMax: options.socketsIdleMax }),
   })
   return {
