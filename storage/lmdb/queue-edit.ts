@@ -114,11 +114,12 @@ export class QueueEdit {
   /** All that was changed. Called once, last. */
   finish(): readonly Write[] {
     for (const row of this.#open.values()) this.#close(row)
-    for (const { key, urls, gone } of this.#edited.values()) {
+    const edits = Array.from(this.#edited.values(), ({ key, urls, gone }): Write => {
       const value = urls.without(this.#view.arena, gone)
-      this.#writes.push(value === undefined ? { table: 'queue', key } : { table: 'queue', key, value })
-    }
-    return this.#writes
+      return value === undefined ? { table: 'queue', key } : { table: 'queue', key, value }
+    })
+    // What comes in is written last: a URL that is deferred to the moment at which it lay has its old key.
+    return [...edits, ...this.#writes]
   }
 
   #edit(key: Uint8Array): EditedRow | undefined {

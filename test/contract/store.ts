@@ -193,6 +193,15 @@ export function storeContract(name: string, open: OpenUnderTest): void {
       expect(store.counters()).toMatchObject({ discovered: 3, pending: 1 })
     })
 
+    test('a URL that is deferred to the very moment at which it lay stays in the queue', async () => {
+      await add('http://a.test/')
+      for (const attempts of [1, 2]) {
+        const [url] = claim('a.test', 1, none, 5).urls
+        await store.commit(emptyBatch({ deferred: [{ url: url!, attempts, notBeforeMs: 5, retry: true }] }))
+      }
+      expect(claim('a.test', 1, none, 5).urls).toMatchObject([{ url: 'http://a.test/', attempts: 2 }])
+    })
+
     test('a URL that ends twice, or was never queued, breaks an invariant and changes nothing', async () => {
       await add('http://a.test/0')
       const [url] = claim('a.test').urls
