@@ -123,6 +123,7 @@ function settle(parsing: Parsing, result: ParsedResult, needsRecord: boolean): S
     url, outcome, links, refused, line, wireBytes, bodyBytes, atMs: meta.fetchedAtMs,
     ...(code !== undefined && { code }),
     ...(isSame(contentHash, url.previous?.contentHash) && outcome === 'ok' && { isUnchanged: true }),
+    ...(meta.setsCookie && { setsCookie: true }),
     page: pageAnswerOf(url, meta, result),
   }
   return { ended, startedAtMs, warc, record: needsRecord ? recordOfLine(line) : undefined, followsLinks: meta.followLinks, ...(simhash && { simhash }) }

@@ -26,6 +26,8 @@ export interface EndedUrl {
   readonly due?: { readonly atMs: number; readonly intervalMs: number }
   /** With outcome `ok` and a body that is the same as before. */
   readonly isUnchanged?: true
+  /** The cookie jar took something from the answer. */
+  readonly setsCookie?: true
   /** Enter the frontier with the depth of `url` plus one and that depth as priority; a redirect keeps depth and priority and gets the chain. */
   readonly links: LinkList
   readonly refused?: Readonly<Partial<Record<RefusalReason, number>>>

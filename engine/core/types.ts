@@ -172,6 +172,8 @@ export interface QueuedUrl {
   readonly referrer?: string
   /** The redirects that led here, first hop first. */
   readonly redirectedFrom?: readonly string[]
+  /** An answer of that chain set a cookie, and the jar took it. */
+  readonly hasCookie?: true
   /** Not a page, and its entries are not outlinks; absent: a page. */
   readonly kind?: 'sitemap'
   /** Over its domain's budget: its turn comes when nothing else has one. */
@@ -189,6 +191,7 @@ export interface NewUrl {
   readonly priority: number
   readonly referrer?: string
   readonly redirectedFrom?: readonly string[]
+  readonly hasCookie?: true
   /** Of a sitemap; its fingerprint is another than that of a page with the same address. */
   readonly kind?: 'sitemap'
   /** If it has its outcome already it is tried again: always, or when it was last fetched before this moment (wall clock). */
@@ -250,6 +253,8 @@ export interface PageMeta {
   readonly setsCookie?: true
   readonly ip?: string
   /** Name of the gateway that it came through. */
+  /** The cookie jar is on, and took something from this answer. */
+  readonly setsCookie?: true
   readonly gateway?: string
   readonly tls?: TlsFacts
   readonly timings: Timings

@@ -9,6 +9,7 @@
  * links and deferrals.
  *
  *   this file          states, page rows, due times, counters
+ *   returns.ts         whether a redirect may lead back to a URL of its own chain
  *   queue-edit.ts      rows of the queue
  *   planned-hosts.ts   rows of hosts, and how many URLs of each are in the queue
  *   admission.ts       which links come in
@@ -27,6 +28,7 @@ import { dueKey, fingerprintOfSeen, hostKeyOf, keyText, seenKey } from './layout
 import { PlannedHosts, type PlannedHost } from './planned-hosts.ts'
 import { isInLaterClass, QueueEdit } from './queue-edit.ts'
 import type { RowHead } from './queue-row.ts'
+import { chainOf, mayReturn } from './returns.ts'
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] }
 
@@ -139,43 +141,59 @@ export class Plan {
     this.newLinks.push(this.#addLinks(ended))
   }
 
-  #addLinks({ url, links }: EndedUrl): number {
+  #addLinks(ended: EndedUrl): number {
+    const { url, links } = ended
     let added = 0
     // Most links were seen before: one key serves all look-ups, and a new link gets a copy.
     const key = new Uint8Array(24)
     for (let index = 0; index < links.count; index += 1) {
       const fingerprint = links.fingerprint(index)
-      if (links.isRedirect(index) && Buffer.compare(fingerprint, url.fingerprint) === 0) {
-        if (this.#followSpelling(url, links.url(index), links.hostHash(index))) added += 1
-        continue
-      }
-      if (this.admission.isKnown(fingerprint)) continue
+      if (!links.isRedirect(index) && this.admission.isKnown(fingerprint)) continue
       key.set(links.hostHash(index), 0)
       key.set(fingerprint, 8)
+      if (links.isRedirect(index)) {
+        if (this.#follow(ended, key.slice(), links.url(index))) added += 1
+        continue
+      }
       if (this.admission.isSeen(key)) continue
       const text = links.url(index)
       if (this.admission.isSeenUnderTwin(hostOfUrl(text), fingerprint)) continue
-      if (this.#addLink(url, key.slice(), text, links.isRedirect(index))) added += 1
+      if (this.#addLink(url, key.slice(), text, false)) added += 1
     }
     return added
   }
 
   /**
-   * A redirect to another spelling of the URL itself (`/a` to `/a/`, or to the name with `www.`, where the crawl takes
-   * them for one): the page is behind it, so the URL goes on under that spelling. It is pending again; only under another
-   * host it is one more, which is the answer. A site that sends it back to where it was is followed no further: the
-   * other pages of such a site would each cost `redirectsMax` fetches too.
+   * The target of a redirect: a link, unless the crawl has its URL already. Then it is followed only back to a URL of its
+   * own chain, and only as returns.ts has it: the page is behind it. That URL has its outcome and is pending again, under
+   * the address that it is asked for now; only under another host it is one more, which is the answer.
    */
-  #followSpelling(from: QueuedUrl, url: string, hostHash: Uint8Array): boolean {
-    if (url === from.url || from.redirectedFrom?.includes(url) === true) return false
-    const key = seenKey(hostHash, from.fingerprint)
-    if (Buffer.compare(hostHash, this.#view.hashOf(from.host)) !== 0) return !this.admission.isSeen(key) && this.#addLink(from, key, url, true)
-    const host = this.#hosts.of(from.host)
+  #follow(ended: EndedUrl, key: Uint8Array, url: string): boolean {
+    const from: QueuedUrl = ended.setsCookie ? { ...ended.url, hasCookie: true } : ended.url
+    const name = hostOfUrl(url)
+    const seen = this.admission.seenAs(key, name)
+    if (seen === undefined) return this.#addLink(from, key, url, true)
+    // It is pending, and in this batch only since one before it.
+    if (this.#entered.has(keyText(seen))) return false
+    const isOwn = Buffer.compare(seen, seenKey(this.#view.hashOf(from.host), from.fingerprint)) === 0
+    const page = isOwn ? pageRowOf(ended) : this.#pageOf(seen)
+    if (page === undefined || !mayReturn(from, page, url)) return false
+    if (Buffer.compare(seen, key) !== 0) return this.#addLink(from, key, url, true)
+    const host = this.#hosts.of(name)
     if (host.isExcluded) return this.#refuse('excluded_host')
+    if (page.due !== undefined) this.#remove('due', dueKey(page.due.atMs, key))
     this.counters.discovered -= 1
-    this.counters[stateOfOutcome.redirect] -= 1
+    this.counters[stateOfOutcome[page.outcome]] -= 1
     this.#enterRedirected(from, host, key, url)
     return false
+  }
+
+  /** The page row of a URL that has its outcome, and not since this batch. */
+  #pageOf(key: Uint8Array): PageRow | undefined {
+    const { seen, pages } = this.#view.tables
+    const [state, page] = [seen.get(key), pages.get(key)]
+    if (state === undefined || page === undefined || decodeState(state) === 'pending') return undefined
+    return decodePageRow(page)
   }
 
   #addLink(from: QueuedUrl, key: Uint8Array, url: string, isRedirect: boolean): boolean {
@@ -223,14 +241,14 @@ export class Plan {
   }
 
   #enterRedirected(from: QueuedUrl, host: PlannedHost, key: Uint8Array, url: string): void {
-    const { depth, priority, referrer } = from
-    const redirectedFrom = [...from.redirectedFrom ?? [], from.url]
-    this.#enter(host, key, { url, host: host.name, fingerprint: fingerprintOfSeen(key), depth, priority, redirectedFrom, ...(referrer === undefined ? {} : { referrer }) })
+    const { depth, priority, referrer, hasCookie } = from
+    const redirectedFrom = chainOf(from)
+    this.#enter(host, key, { url, host: host.name, fingerprint: fingerprintOfSeen(key), depth, priority, redirectedFrom, ...(hasCookie && { hasCookie }), ...(referrer === undefined ? {} : { referrer }) })
   }
 
   #enter(host: PlannedHost, key: Uint8Array, url: NewUrl, isAgain = false): void {
-    const { depth, priority, referrer, redirectedFrom } = url
-    const head: RowHead = { depth, priority, attempts: 0, isAgain, ...(referrer !== undefined && { referrer }), ...(redirectedFrom && { redirectedFrom }) }
+    const { depth, priority, referrer, redirectedFrom, hasCookie } = url
+    const head: RowHead = { depth, priority, attempts: 0, isAgain, ...(referrer !== undefined && { referrer }), ...(redirectedFrom && { redirectedFrom }), ...(hasCookie && { hasCookie }) }
     const of = this.admission.classOf(host.name)
     this.queue.add(host, of, head, url)
     this.#entered.add(keyText(key))

@@ -86,8 +86,8 @@ export class QueueEdit {
   /** Puts a URL that was taken out under a later moment. */
   defer(url: QueuedUrl, attempts: number, notBeforeMs: number): void {
     const key = deferredRow(hostKeyOf(url.row), notBeforeMs, url.sequence)
-    const { depth, priority, referrer, redirectedFrom, previous } = url
-    const head = { depth, priority, attempts, isAgain: previous !== undefined, ...(referrer !== undefined && { referrer }), ...(redirectedFrom && { redirectedFrom }) }
+    const { depth, priority, referrer, redirectedFrom, hasCookie, previous } = url
+    const head = { depth, priority, attempts, isAgain: previous !== undefined, ...(referrer !== undefined && { referrer }), ...(redirectedFrom && { redirectedFrom }), ...(hasCookie && { hasCookie }) }
     this.#writes.push({ table: 'queue', key, value: encodeQueueRow(this.#view.arena, url.host, head, [url]) })
   }
 

@@ -23,6 +23,7 @@ export interface RowHead {
   readonly attempts: number
   readonly referrer?: string
   readonly redirectedFrom?: readonly string[]
+  readonly hasCookie?: true
   /** They had their outcome before: the page row tells which. */
   readonly isAgain: boolean
 }
@@ -39,6 +40,7 @@ const HEAD_BYTES = 5
 const REFERRER = 1
 const CHAIN = 2
 const AGAIN = 4
+const COOKIE = 16
 const FINGERPRINT_BYTES = 16
 const URL_HEAD_BYTES = 1 + FINGERPRINT_BYTES + 3
 const forms = ['', 'http://', 'https://'] as const
@@ -66,7 +68,7 @@ export function encodeQueueRow(arena: Arena, host: string, head: RowHead, urls: 
     chunk.writeUInt16BE(head.depth, start)
     chunk[start + 2] = head.priority
     chunk[start + 3] = Math.min(head.attempts, 0xff)
-    chunk[start + 4] = (referrer === undefined ? 0 : REFERRER) | (chain.length === 0 ? 0 : CHAIN) | (head.isAgain ? AGAIN : 0)
+    chunk[start + 4] = (referrer === undefined ? 0 : REFERRER) | (chain.length === 0 ? 0 : CHAIN) | (head.isAgain ? AGAIN : 0) | (head.hasCookie ? COOKIE : 0)
     let at = start + HEAD_BYTES
     if (referrer !== undefined) at = putText(chunk, at, referrer)
     if (chain.length > 0) chunk[at++] = chain.length
@@ -157,6 +159,7 @@ export function decodeHead(value: Uint8Array): RowHead {
   return {
     depth, priority, attempts, isAgain: (flags & AGAIN) !== 0,
     ...(referrer !== undefined && { referrer }), ...(redirectedFrom && { redirectedFrom }),
+    ...((flags & COOKIE) !== 0 && { hasCookie: true }),
   }
 }
 

@@ -43,13 +43,17 @@ interface ModelUrl {
   notBeforeMs: number | undefined
   dueAtMs: number | undefined
   fetchedAtMs: number
+  chain: readonly string[]
+  hasCookie: boolean
+  /** In which batch it had its outcome. */
+  endedIn: number
   /** It had its outcome before. */
   isAgain: boolean
   /** As the store gave it when it was claimed. */
   sequence: number
 }
 
-type NewFacts = Pick<ModelUrl, 'depth' | 'priority'>
+type NewFacts = Pick<ModelUrl, 'depth' | 'priority'> & Partial<Pick<ModelUrl, 'chain' | 'hasCookie'>>
 
 class Model {
   readonly urls = new Map<string, ModelUrl>()
@@ -91,11 +95,20 @@ class Model {
     return true
   }
 
-  link(from: ModelUrl, url: string, isRedirect: boolean): boolean {
-    if (this.urls.has(url)) return false
+  link(from: ModelUrl, url: string, isRedirect: boolean, setsCookie: boolean): boolean {
     const host = hostOfUrl(url)
+    const chain = [...from.chain, from.url]
+    const hasCookie = from.hasCookie || setsCookie
+    const known = this.urls.get(url)
+    if (known !== undefined) {
+      const isOpen = isRedirect && known.state !== 'pending' && (known === from || known.endedIn < this.batch)
+      if (!isOpen || !hasCookie || !chain.includes(url) || new Set(chain).size < chain.length) return false
+      if (this.excluded.has(host)) return this.#refuse('excluded_host')
+      this.#put(url, { depth: from.depth, priority: from.priority, chain, hasCookie }, { isAgain: false, fetchedAtMs: known.fetchedAtMs })
+      return false
+    }
     if (this.excluded.has(host)) return this.#refuse('excluded_host')
-    const facts = isRedirect ? { depth: from.depth, priority: from.priority } : { depth: from.depth + 1, priority: from.depth + 1 }
+    const facts = isRedirect ? { depth: from.depth, priority: from.priority, chain, hasCookie } : { depth: from.depth + 1, priority: from.depth + 1 }
     const full = isRedirect ? undefined : this.#fullness(host)
     if (full !== undefined && !this.#evict(host, facts.priority)) return this.#refuse(full)
     if (domainOf(from.host) !== domainOf(host)) this.linking.add(`${domainOf(host)} ${domainOf(from.host)}`)
@@ -106,6 +119,7 @@ class Model {
     entry.state = stateOfOutcome[outcome]
     entry.dueAtMs = dueAtMs
     entry.fetchedAtMs = atMs
+    entry.endedIn = this.batch
     entry.notBeforeMs = undefined
     if (entry.state !== 'done') return
     this.pages += 1
@@ -169,7 +183,7 @@ class Model {
     const first = this.#ofDomain(host).filter(({ isLater }) => !isLater).length
     this.urls.delete(url)
     this.urls.set(url, {
-      url, host, ...facts, ...more, state: 'pending', attempts: 0, order: this.#order += 1, batch: this.batch, sequence: 0,
+      url, host, chain: [], hasCookie: false, endedIn: 0, ...facts, ...more, state: 'pending', attempts: 0, order: this.#order += 1, batch: this.batch, sequence: 0,
       isLater: first >= this.#caps.domainBudget * (1 + links), notBeforeMs: undefined, dueAtMs: undefined,
     })
   }
@@ -188,7 +202,7 @@ const step = fc.oneof(
   { weight: 4, arbitrary: fc.record({ kind: fc.constant('giveBack' as const), seed: fc.nat() }) },
   { weight: 18, arbitrary: fc.record({ kind: fc.constant('settle' as const), fates: fc.array(fc.record({
     outcome: fc.constantFrom<Outcome | 'defer'>('ok', 'ok', 'redirect', 'failed', 'dropped', 'robots_denied', 'not_modified', 'defer', 'defer'),
-    links: fc.array(url, { maxLength: 6 }), delayMs: fc.nat(5), dueMs: fc.option(fc.nat(9), { nil: undefined }),
+    links: fc.array(fc.oneof({ weight: 4, arbitrary: url }, { weight: 1, arbitrary: fc.nat() }), { maxLength: 6 }), setsCookie: fc.boolean(), delayMs: fc.nat(5), dueMs: fc.option(fc.nat(9), { nil: undefined }),
   }), { maxLength: 5 }) }) },
   { weight: 8, arbitrary: fc.record({ kind: fc.constant('again' as const), picks: fc.array(fc.oneof(url, fc.nat()), { maxLength: 5 }) }) },
   { weight: 8, arbitrary: fc.record({ kind: fc.constant('due' as const), ms: fc.nat(4), limit: fc.integer({ min: 1, max: 4 }) }) },
@@ -201,7 +215,7 @@ type Fate = Extract<Step, { kind: 'settle' }>['fates'][number]
 /** Sequences are the store's own: the model has only their order. */
 function facts(each: ModelUrl | QueuedUrl): unknown {
   const { url, priority, depth, attempts } = each
-  return { url, priority, depth, attempts, isLater: each.isLater === true && (!('notBeforeMs' in each) || each.notBeforeMs === undefined), isAgain: 'isAgain' in each ? each.isAgain : (each as QueuedUrl).previous !== undefined }
+  return { url, priority, depth, attempts, chain: 'chain' in each ? each.chain : each.redirectedFrom ?? [], hasCookie: each.hasCookie === true, isLater: each.isLater === true && (!('notBeforeMs' in each) || each.notBeforeMs === undefined), isAgain: 'isAgain' in each ? each.isAgain : (each as QueuedUrl).previous !== undefined }
 }
 
 class Run {
@@ -299,21 +313,25 @@ class Run {
   }
 
   async #settle(fates: readonly Fate[]): Promise<void> {
-    const settled = [...this.leased.values()].slice(0, fates.length).map((claimed, index) => ({ claimed, ...fates[index]! }))
+    const settled = [...this.leased.values()].slice(0, fates.length).map((claimed, index) => {
+      // A number is a URL of its own chain.
+      const chain = [...claimed.redirectedFrom ?? [], claimed.url]
+      return { claimed, ...fates[index]!, links: fates[index]!.links.map((link) => (typeof link === 'string' ? link : chain[link % chain.length]!)) }
+    })
     const endings = settled.filter((each): each is typeof each & { outcome: Outcome } => each.outcome !== 'defer')
     const batch = emptyBatch({
-      ended: endings.map(({ claimed, outcome, links, dueMs }): EndedUrl => ended(claimed, {
-        outcome, links: linkList(links, { redirect: outcome === 'redirect', hashOf: hostHash }), atMs: this.nowMs,
+      ended: endings.map(({ claimed, outcome, links, dueMs, setsCookie }): EndedUrl => ended(claimed, {
+        outcome, ...(setsCookie && { setsCookie }), links: linkList(links, { redirect: outcome === 'redirect', hashOf: hostHash }), atMs: this.nowMs,
         ...(dueMs !== undefined && { due: { atMs: this.nowMs + dueMs, intervalMs: dueMs } }),
       })),
       deferred: settled.filter(({ outcome }) => outcome === 'defer')
         .map(({ claimed, delayMs }): DeferredUrl => ({ url: claimed, attempts: claimed.attempts + 1, notBeforeMs: this.nowMs + delayMs, retry: true })),
     })
     const result = await this.store.commit(batch)
-    const added = endings.map(({ claimed, outcome, links, dueMs }) => {
+    const added = endings.map(({ claimed, outcome, links, dueMs, setsCookie }) => {
       const entry = this.model.urls.get(claimed.url)!
       this.model.end(entry, outcome, this.nowMs, dueMs === undefined ? undefined : this.nowMs + dueMs)
-      return links.filter((link) => this.model.link(entry, link, outcome === 'redirect')).length
+      return links.filter((link) => this.model.link(entry, link, outcome === 'redirect', setsCookie)).length
     })
     expect(result.newLinks).toEqual(added)
     for (const { claimed, outcome, delayMs } of settled) {

@@ -24,6 +24,7 @@ const rowUrls = fc.array(fc.record({ url: address, fingerprint: bytes16 }), { mi
 const rowHead = fc.record({
   depth: fc.nat(65_535), priority: fc.nat(255), attempts: fc.nat(255), isAgain: fc.boolean(),
   referrer: fc.option(text, { nil: undefined }), redirectedFrom: fc.option(fc.array(text, { minLength: 1, maxLength: 20 }), { nil: undefined }),
+  hasCookie: fc.option(fc.constant(true), { nil: undefined }),
 }).map((head) => withoutAbsent(head) as Parameters<typeof encodeQueueRow>[2])
 
 test('a row of the queue is read back as it was written, whatever its texts hold', () => {
