@@ -329,6 +329,12 @@ export const limits = {
   // Names of hosts (RFC 1035 section 2.3.4: 255 octets on the wire, of which two are the first length and the root)
   hostBytesMax: 253,
   hostLabelBytesMax: 63,
+
+  // Redirects besides `redirectsMax`
+  /** A refresh of a page within so many seconds is a redirect, a slower one a link. Apache Nutch draws a line there too (Fetcher.PERM_REFRESH_TIME). */
+  refreshHopSecondsMax: 5,
+  /** An address that has moved for good is asked at least once in so many ceilings of its recrawl policy: as rarely as a page that is gone before it is given up. */
+  recrawlMovedCeilingsMax: 16,
 } as const
 
 invariant(limits.commitQueueUrlsMax >= limits.commitUrlsMax, 'a whole batch fits into the commit queue')

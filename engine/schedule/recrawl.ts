@@ -5,6 +5,8 @@
  *   read, changed / unchanged     adaptive: the last interval times 0.8 / times 1.4, between floor and ceiling
  *   read for the first time       the floor
  *   redirect                      unchanged if it was one before; its target is a URL of its own, with its own interval
+ *   moved for good (301, 308)     the ceiling, then twice the last interval, to 16 ceilings: the target is to be asked in its
+ *                                 place from now on (RFC 9110 section 15.4.2); but some say so by mistake, so not never
  *   gone (404, 410)               twice the last interval, whatever the ceiling; never again at the fifth time in a row
  *   other errors, no answer       the floor; from the second in a row on as unchanged, so that what is broken for long is
  *                                 asked ever more rarely
@@ -12,7 +14,7 @@
  *                                 little there, and seldom has another answer
  *   excluded, dropped             never
  *
- * With a fixed interval floor and ceiling are that interval, so only gone pages have another one.
+ * With a fixed interval floor and ceiling are that interval, so only pages that are gone or have moved have another one.
  *
  * The factors are those of Apache Nutch's adaptive schedule in its default configuration (inc_rate 0.4 and dec_rate 0.2 in
  * nutch-default.xml). With them an interval stands still where a share s of the visits finds a change with
@@ -26,6 +28,7 @@ import type { Random } from '../core/clock.ts'
 import { failureTable, SluiceError, type FailureCode } from '../core/errors.ts'
 import { limits } from '../core/limits.ts'
 import { parseRecrawl } from '../core/option-values.ts'
+import { isMovedForGood, isRedirectStatus } from '../core/redirects.ts'
 import type { RecrawlFacts, RecrawlFunction, RecrawlPolicy } from '../core/recrawl-policy.ts'
 
 const GROWTH = 1.4
@@ -45,7 +48,7 @@ export class Recrawl {
   /** The outcome with the moment at which its URL is due again. Throws `bad_option` when the user's function answers nonsense. */
   scheduled(ended: EndedUrl): EndedUrl {
     const policy = this.#policy
-    if (isTimeless(policy) || goesOnAtOnce(ended)) return ended
+    if (isTimeless(policy)) return ended
     const facts = factsOf(ended)
     const intervalMs = typeof policy === 'function' ? asked(policy, facts) : intervalOf(policy, facts)
     const jitter = typeof policy === 'function' ? 0 : JITTER_SHARE * this.#random()
@@ -61,11 +64,6 @@ function isTimeless(policy: RecrawlPolicy | RecrawlFunction): boolean {
   return typeof policy !== 'function' && (policy.kind === 'never' || policy.kind === 'lastmod')
 }
 
-/** A redirect to another spelling of the URL itself: the commit puts it back into the queue under that spelling. */
-function goesOnAtOnce({ outcome, links, url }: EndedUrl): boolean {
-  return outcome === 'redirect' && links.count > 0 && Buffer.compare(links.fingerprint(0), url.fingerprint) === 0
-}
-
 export function factsOf({ url: { url, previous }, outcome, code, atMs, page, isUnchanged }: EndedUrl): RecrawlFacts {
   const status = page?.status ?? 0
   const isGone = outcome === 'http_error' && (status === 404 || status === 410)
@@ -79,22 +77,19 @@ export function factsOf({ url: { url, previous }, outcome, code, atMs, page, isU
 
 function changeOf(outcome: RecrawlFacts['outcome'], isUnchanged: boolean, previous: EndedUrl['url']['previous']): boolean | undefined {
   if (outcome === 'not_modified' || isUnchanged) return false
-  if (outcome === 'redirect') return previous !== undefined && isRedirect(previous.status) ? false : undefined
+  if (outcome === 'redirect') return previous !== undefined && isRedirectStatus(previous.status) ? false : undefined
   return outcome === 'ok' && previous?.contentHash !== undefined ? true : undefined
-}
-
-function isRedirect(status: number): boolean {
-  return status >= 300 && status < 400 && status !== 304
 }
 
 /** Milliseconds from this fetch to the next; undefined: never. */
 export function intervalOf(policy: RecrawlPolicy, facts: RecrawlFacts): number | undefined {
   if (policy.kind === 'never' || policy.kind === 'lastmod') return undefined
-  const { outcome, goneTimes, isChanged, previous } = facts
+  const { outcome, status, goneTimes, isChanged, previous } = facts
   if (outcome === 'excluded' || outcome === 'dropped') return undefined
   const [floorMs, ceilingMs] = policy.kind === 'fixed' ? [policy.intervalMs, policy.intervalMs] : [policy.floorMs, policy.ceilingMs]
   const lastMs = previous?.intervalMs ?? floorMs
   if (goneTimes > 0) return goneTimes < limits.recrawlGoneTimesMax ? 2 * lastMs : undefined
+  if (outcome === 'redirect' && isMovedForGood(status)) return Math.min(limits.recrawlMovedCeilingsMax * ceilingMs, Math.max(ceilingMs, 2 * lastMs))
   if (outcome === 'robots_denied' || isLasting(facts)) return ceilingMs
   const within = (ms: number): number => Math.min(ceilingMs, Math.max(floorMs, ms))
   if (outcome === 'failed' || outcome === 'http_error') return previous !== undefined && isError(previous.status) ? within(GROWTH * lastMs) : floorMs

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { limits } from '../../engine/core/limits.ts'
 import type { RecrawlFacts, RecrawlPolicy } from '../../engine/core/recrawl-policy.ts'
-import { noLinks, type LinkList, type PreviousFetch, type QueuedUrl } from '../../engine/core/types.ts'
+import { noLinks, type PreviousFetch, type QueuedUrl } from '../../engine/core/types.ts'
 import { factsOf, intervalOf, Recrawl } from '../../engine/schedule/recrawl.ts'
 import type { EndedUrl } from '../../storage/store.ts'
 
@@ -35,14 +35,14 @@ const anyFacts = fc.record({
 }) as fc.Arbitrary<RecrawlFacts>
 
 describe('an interval', () => {
-  test('lies between floor and ceiling, whatever happened, but for pages that are gone', () => {
+  test('lies between floor and ceiling, whatever happened, but for pages that are gone or have moved', () => {
     fc.assert(fc.property(anyFacts, fc.constantFrom<RecrawlPolicy>(adaptive, fixed), (given, policy) => {
       const interval = intervalOf(policy, given)
       if (given.outcome === 'excluded' || given.outcome === 'dropped') {
         expect(interval).toBeUndefined()
         return
       }
-      fc.pre(given.goneTimes === 0)
+      fc.pre(given.goneTimes === 0 && !(given.outcome === 'redirect' && given.status === 301))
       const [floorMs, ceilingMs] = policy.kind === 'fixed' ? [policy.intervalMs, policy.intervalMs] : [adaptive.floorMs, adaptive.ceilingMs]
       expect(interval).toBeGreaterThanOrEqual(floorMs)
       expect(interval).toBeLessThanOrEqual(ceilingMs)
@@ -86,6 +86,22 @@ describe('an interval', () => {
     expect(gone(limits.recrawlGoneTimesMax, last)).toBeUndefined()
   })
 
+  test.each([301, 308])('of an address that moved for good (%i) is the ceiling, then doubles, and is never more than 16 ceilings', (status) => {
+    const moved = (previous: RecrawlFacts['previous'], policy: RecrawlPolicy = adaptive): number => intervalOf(policy, facts({ outcome: 'redirect', status, ...(previous && { previous }) }))!
+    expect(moved(undefined)).toBe(adaptive.ceilingMs)
+    let last = moved(before(HOUR))
+    const intervals = Array.from({ length: 8 }, () => { last = moved(before(last, status)); return last / adaptive.ceilingMs })
+    expect(intervals).toEqual([2, 4, 8, 16, 16, 16, 16, 16])
+    // A fixed interval grows too: such an address is not asked at each visit.
+    expect(moved(before(fixed.intervalMs), fixed)).toBe(2 * fixed.intervalMs)
+    expect(intervalOf(adaptive, facts({ outcome: 'redirect', status: 302, previous: before(2 * HOUR) }))).toBe(2 * HOUR)
+  })
+
+  test('comes back within its bounds when an address that had moved answers again', () => {
+    expect(intervalOf(adaptive, facts({ isChanged: true, previous: before(16 * adaptive.ceilingMs, 301) }))).toBe(adaptive.ceilingMs)
+    expect(intervalOf(fixed, facts({ previous: before(16 * fixed.intervalMs, 301) }))).toBe(fixed.intervalMs)
+  })
+
   test('comes back within its bounds when a page that was gone is there again', () => {
     expect(intervalOf(fixed, facts({ previous: before(8 * fixed.intervalMs, 404) }))).toBe(fixed.intervalMs)
   })
@@ -110,13 +126,6 @@ describe('a due time', () => {
       expect(due!.atMs).toBeGreaterThanOrEqual(1_000_000 + 24 * HOUR)
       expect(due!.atMs).toBeLessThanOrEqual(1_000_001 + 26.4 * HOUR)
     }))
-  })
-
-  test('is not given to a redirect that goes on at once under another spelling of its URL', () => {
-    const links: LinkList = { ...noLinks, count: 1, fingerprint: () => new Uint8Array(16).fill(1), isRedirect: () => true }
-    const recrawl = new Recrawl('fixed:1h', () => 0)
-    expect(recrawl.scheduled(ended({ outcome: 'redirect', page: { status: 301 }, links })).due).toBeUndefined()
-    expect(recrawl.scheduled(ended({ outcome: 'redirect', page: { status: 301 } })).due).toBeDefined()
   })
 
   test('of a page that is gone comes with how often it was found so', () => {
