@@ -335,6 +335,13 @@ export const limits = {
   refreshHopSecondsMax: 5,
   /** An address that has moved for good is asked at least once in so many ceilings of its recrawl policy: as rarely as a page that is gone before it is given up. */
   recrawlMovedCeilingsMax: 16,
+  // What servers send besides pages (fetch/framing-bound.ts)
+  /** Of a response, apart from its body: its head, interim responses before it, and what divides the body. */
+  framingBytesMax: 64 * KB,
+  /** And for each byte of the body: a chunk of one byte has five around it (RFC 9112 section 7.1). */
+  framingBytesPerBodyByteMax: 8,
+  /** A longer reason phrase is cut: nothing reads it, and the records and the archive keep it. */
+  reasonCharsMax: 256,
 } as const
 
 invariant(limits.commitQueueUrlsMax >= limits.commitUrlsMax, 'a whole batch fits into the commit queue')
@@ -353,4 +360,5 @@ invariant(limits.stopDrainMs < limits.stopMsMax, 'a stop has time to commit what
 invariant(limits.networkProbeMsMin < limits.networkProbeMsMax, 'probes of the network have room to grow rarer')
 invariant(limits.healthMin < limits.healthWellMin, 'a host that recovers does not rest again at once')
 invariant(limits.cookieBytesMax <= limits.cookieHeaderBytesMax, 'every cookie that is kept can be sent')
+invariant(limits.framingBytesMax > 2 * limits.headerBytesMax, 'a head as large as it may be can follow interim responses')
 invariant(limits.workerHeapMbMin <= limits.workerHeapMb, 'a worker of a small budget has no larger heap')

@@ -16,8 +16,9 @@ import type { ByteBudget, Release } from './byte-budget.ts'
 import type { Connection, ResponseController, ResponseHandler } from './clients.ts'
 import type { Deadline } from './deadline.ts'
 import { failureOf } from './failure-codes.ts'
+import { boundFraming } from './framing-bound.ts'
 import { pauseResponse } from './paused-response.ts'
-import { readHead, type ResponseHead } from './response-head.ts'
+import { isBodiless, readHead, type ResponseHead } from './response-head.ts'
 
 export interface ExchangeRequest {
   readonly path: string
@@ -65,7 +66,9 @@ export function exchange(connection: Connection, request: ExchangeRequest, means
     const handler = new ExchangeHandler({ connection, request, means, resolve })
     means.deadline.onStop((stop) => handler.fail(stop.code, stop.detail))
     // A deadline that has passed already has settled it.
-    if (means.deadline.stopped === undefined) connection.send(request.path, request.headers, handler)
+    if (means.deadline.stopped !== undefined) return
+    handler.boundFraming()
+    connection.send(request.path, request.headers, handler)
   })
 }
 
@@ -89,10 +92,18 @@ class ExchangeHandler implements ResponseHandler {
   /** Ends the wait for bytes. */
   #stopWaiting: (() => void) | undefined
   #settled = false
+  #unboundFraming: () => void = nothing
 
   constructor(of: ExchangeState) {
     this.#of = of
     this.#sentAtMs = of.means.clock.nowMs()
+  }
+
+  boundFraming(): void {
+    this.#unboundFraming = boundFraming(this.#of.connection.socket, () => this.#bodyBytes, () => {
+      if (this.#head === undefined) this.fail('headers_too_large', `more than ${limits.framingBytesMax} bytes came, and no complete head of a response`)
+      else this.fail('bad_http', 'what divides the body, or follows it, is much larger than the body')
+    })
   }
 
   // undici takes an object with this method for a handler of its current kind.
@@ -108,12 +119,16 @@ class ExchangeHandler implements ResponseHandler {
   }
 
   onResponseStart(controller: ResponseController, status: number, _headers: unknown, statusText?: string): void {
-    // Interim responses (100 to 199) come before the response; the deadline bounds how many.
+    // Interim responses (100 to 199) come before the response.
     if (this.#settled || status < 200) return
     const { request, means } = this.#of
     const head = readHead(status, statusText ?? '', controller.rawHeaders as readonly Uint8Array[])
     this.#head = head
     request.onBytes(head.headerBlock.length)
+    // undici counts names and values alone, so that many short fields make a much larger block.
+    if (head.headerBlock.length > limits.headerBytesMax) {
+      return this.fail('headers_too_large', `the head is larger than ${limits.headerBytesMax} bytes`)
+    }
     if (request.acceptBody(status, head.contentType) === 'refuse') {
       return this.fail('unsupported_type', `content type ${head.contentType ?? 'none'}`)
     }
@@ -141,6 +156,8 @@ class ExchangeHandler implements ResponseHandler {
   }
 
   onResponseError(_controller: ResponseController, error: Error): void {
+    // undici misses the body that a Content-Length promises, which a 304 may (RFC 9110 section 8.6): it is whole with its head.
+    if (this.#head !== undefined && isBodiless(this.#head)) return this.#complete(false)
     const { code, detail } = failureOf(error, this.#head === undefined ? 'head' : 'body')
     this.fail(code, detail, this.#firstByteAtMs === undefined && code === 'connection_closed')
   }
@@ -170,6 +187,7 @@ class ExchangeHandler implements ResponseHandler {
     if (this.#settled) return false
     this.#settled = true
     this.#of.means.deadline.onStop(undefined)
+    this.#unboundFraming()
     this.#stopWaiting?.()
     return true
   }

@@ -36,6 +36,9 @@ const untrusted = [
   'INVALID_PURPOSE', 'CERT_UNTRUSTED', 'CERT_REJECTED', 'CA_MD_TOO_WEAK', 'CA_KEY_TOO_SMALL', 'EE_KEY_TOO_SMALL',
 ] as const
 
+/** Of undici, when its parser takes what the rest of it does not: a status below 100; a 100 or a 101 that nobody asked for (see wordOf). */
+const notHttp = { ERR_ASSERTION: 'bad_http', UND_ERR_BAD_RESPONSE: 'bad_http' } as const
+
 const phases: Readonly<Record<Phase, PhaseTable>> = {
   connect: {
     otherwise: 'connect_failed',
@@ -59,11 +62,13 @@ const phases: Readonly<Record<Phase, PhaseTable>> = {
       HPE_INVALID_EOF_STATE: 'connection_closed',
       // undici's answer to a head that has both Content-Length and Transfer-Encoding.
       UND_ERR_RES_CONTENT_LENGTH_MISMATCH: 'bad_http',
+      ...notHttp,
     },
   },
   body: {
     otherwise: 'connection_closed',
-    codes: { HPE_INVALID_EOF_STATE: 'connection_closed' },
+    // Trailers are counted as the head is.
+    codes: { UND_ERR_HEADERS_OVERFLOW: 'headers_too_large', HPE_INVALID_EOF_STATE: 'connection_closed', ...notHttp },
   },
 }
 
@@ -89,7 +94,9 @@ interface ErrorFacts {
   readonly data?: unknown
 }
 
-function wordOf({ code, name, data }: ErrorFacts): string {
+function wordOf({ code, name, data, message }: ErrorFacts): string {
+  // undici has one code for all that can be wrong with a socket; these two are a server that is there and talks.
+  if (code === 'UND_ERR_SOCKET' && (message === 'bad response' || message === 'bad upgrade')) return 'UND_ERR_BAD_RESPONSE'
   if (typeof code === 'string') return code
   // undici 7 looks its parser's codes up the wrong way round, so they are missing. The data are what could not be
   // parsed; when there are none, it was the end of the stream.

@@ -1,9 +1,11 @@
 /**
  * The head of a response: its header fields as they were sent, and the two that decide about the body. Pure.
  */
+import { limits } from '../core/limits.ts'
 
 export interface ResponseHead {
   readonly status: number
+  /** At most `reasonCharsMax` of it. */
   readonly statusText: string
   /** Name, value, name, value, as sent and in that order; a byte is a character (ISO 8859-1). */
   readonly headers: readonly string[]
@@ -21,7 +23,7 @@ export function readHead(status: number, statusText: string, raw: readonly Uint8
   for (let at = 0; at + 1 < headers.length; at += 2) block += `${headers[at]}: ${headers[at + 1]}\r\n`
   return {
     status,
-    statusText,
+    statusText: statusText.slice(0, limits.reasonCharsMax),
     headers,
     headerBlock: Buffer.from(block, 'latin1'),
     contentType: headerOf(headers, 'content-type'),
@@ -37,9 +39,13 @@ export function headerOf(headers: readonly string[], name: string): string | und
   return undefined
 }
 
+/** RFC 9112 section 6.3: these have no body, whatever they say. */
+export function isBodiless({ status }: Pick<ResponseHead, 'status'>): boolean {
+  return status === 204 || status === 304
+}
+
 function lengthOf(status: number, headers: readonly string[]): number | undefined {
-  // RFC 9112 section 6.3: these have no body, whatever they say.
-  if (status === 204 || status === 304) return 0
+  if (isBodiless({ status })) return 0
   const length = headerOf(headers, 'content-length')
   return length !== undefined && /^\d{1,15}$/.test(length) ? Number(length) : undefined
 }

@@ -3,8 +3,8 @@
  * record; beside it stand what ends the fetch, the most bytes that the server gets rid of before we hang up, and what
  * becomes of its host. hostile-server.ts runs it.
  */
-import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
 import * as zlib from 'node:zlib'
+import { brotliCompressSync, deflateRawSync, gzipSync } from 'node:zlib'
 import type { FailureCode } from '../../engine/core/errors.ts'
 import type { Outcome } from '../../engine/core/types.ts'
 import type * as net from 'node:net'
@@ -20,8 +20,10 @@ export interface HostilePeer {
   readonly requestOnConnection: number
   /** A string is written a byte a character. */
   write(bytes: string | Buffer): void
-  /** Writes it again and again, a turn of the event loop for each, as fast as the other side takes it. */
-  pour(part: string | Buffer | (() => string | Buffer)): void
+  /** Writes it in pieces, a turn of the event loop for each, as fast as the other side takes them. */
+  send(bytes: string | Buffer): void
+  /** The same, again and again. */
+  pour(bytes: string | Buffer): void
   /** Writes it every few milliseconds. */
   drip(everyMs: number, part: string): void
 }
@@ -46,12 +48,13 @@ export interface HostileRow {
 type Facts = Partial<Pick<HostileRow, 'path' | 'listener' | 'outcome' | 'code' | 'endsBy' | 'bytesMax' | 'hostNext'>>
 
 const KB = 1_024
-/** What the kernel takes from the server before the client reads it, and a block that is under way. */
-const SLACK_BYTES = 256 * KB
-const BODY_BYTES = 250 * KB
+/** The default of --max-body, the bound on what is no body, and what the kernel takes from the server before the client reads it. */
+const BYTES_MAX = (250 + 64 + 128) * KB
+/** Without a body worth the name, the bound on the rest and what the kernel takes. */
+const HEAD_BYTES_MAX = (64 + 128) * KB
 
 function row(name: string, facts: Facts & { fault: HostileRow['fault'] }): HostileRow {
-  return { name, path: '/', listener: 'http', outcome: facts.code === undefined ? 'ok' : 'failed', endsBy: 'itself', bytesMax: SLACK_BYTES, hostNext: 'goes_on', ...facts }
+  return { name, path: '/', listener: 'http', outcome: facts.code === undefined ? 'ok' : 'failed', endsBy: 'itself', bytesMax: BYTES_MAX, hostNext: 'goes_on', ...facts }
 }
 
 const type = 'Content-Type: text/html\r\n'
@@ -64,11 +67,11 @@ function chunk(data: string | Buffer): Buffer {
 }
 
 /** A complete answer. */
-const page = (body: string | Buffer, headers = type, status = '200 OK') => ({ write }: HostilePeer): void =>
-  write(Buffer.concat([Buffer.from(`HTTP/1.1 ${status}\r\n${headers}Content-Length: ${body.length}\r\n\r\n`, 'latin1'), Buffer.from(body)]))
+const page = (body: string | Buffer, headers = type, status = '200 OK') => ({ send }: HostilePeer): void =>
+  send(Buffer.concat([Buffer.from(`HTTP/1.1 ${status}\r\n${headers}Content-Length: ${body.length}\r\n\r\n`, 'latin1'), Buffer.from(body)]))
 
 /** What is sent once, and then no more: the connection stays. */
-const says = (text: string) => ({ write }: HostilePeer): void => write(text)
+const says = (text: string) => ({ send }: HostilePeer): void => send(text)
 /** The same, and the connection ends. */
 const ends = (text: string) => ({ write, socket }: HostilePeer): void => { write(text); socket.end() }
 /** A beginning, and what follows for ever. */
@@ -82,7 +85,16 @@ function later(make: () => HostileRow['fault']): HostileRow['fault'] {
 }
 const coded = (coding: string, body: () => Buffer): HostileRow['fault'] => later(() => page(body(), `${type}Content-Encoding: ${coding}\r\n`))
 const long = (body: () => string): HostileRow['fault'] => later(() => page(body()))
-const zeros = (bytes: number): Buffer => Buffer.alloc(bytes)
+const HOLLOW_MB = 240
+
+/** So many megabytes of zeros as a bare deflate stream of 1 KB for each: its blocks know nothing of each other, so one serves for all. */
+function hollow(): Buffer {
+  const megabyte = deflateRawSync(Buffer.alloc(KB * KB), { finishFlush: zlib.constants.Z_FULL_FLUSH })
+  return Buffer.concat([...Array.from({ length: HOLLOW_MB }, () => megabyte), deflateRawSync('')])
+}
+/** In a frame of RFC 1952, without the trailer. */
+const gzipBomb = (): Buffer => Buffer.concat([Buffer.from('1f8b0800000000000003', 'hex'), hollow()])
+const brotliQuick = { params: { [zlib.constants.BROTLI_PARAM_QUALITY]: 1 } }
 
 /** A frame that repeats one byte: 4 bytes for each 128 KB (RFC 8878 section 3.1.1.2.2). */
 function zstdBomb(blocks: number): Buffer {
@@ -90,64 +102,66 @@ function zstdBomb(blocks: number): Buffer {
   return Buffer.concat([Buffer.from('28b52ffd0038', 'hex'), ...Array.from({ length: blocks }, (_, at) => repeat(at === blocks - 1))])
 }
 
+const head = (name: string, facts: Parameters<typeof row>[1]): HostileRow => row(name, { bytesMax: HEAD_BYTES_MAX, ...facts })
+
 /** The head never ends, is too large, or is no head. */
 const headRows = [
-  row('endless-headers', { code: 'headers_too_large', fault: pours(ok, times(100, (at) => `X-Header-${at}: ${'v'.repeat(100)}\r\n`)) }),
-  row('million-headers', { code: 'headers_too_large', fault: pours(ok, 'a:\r\n'.repeat(4_000)) }),
-  row('header-1mb', { code: 'headers_too_large', bytesMax: 1_024 * KB + SLACK_BYTES, fault: says(`${ok}X: ${'v'.repeat(1_024 * KB)}\r\n\r\n`) }),
-  row('header-name-endless', { code: 'headers_too_large', fault: pours(ok, 'n'.repeat(16 * KB)) }),
-  row('header-of-blanks', { code: 'headers_too_large', fault: pours(`${ok}X:`, ' '.repeat(16 * KB)) }),
-  row('header-names-alone', { code: 'headers_too_large', fault: page(html, `${type}${'a:\r\n'.repeat(10_000)}`) }),
-  row('blank-lines-endless', { code: 'headers_too_large', fault: pours('', '\r\n'.repeat(8 * KB)) }),
-  row('reason-endless', { code: 'headers_too_large', fault: pours('HTTP/1.1 200 ', 'r'.repeat(16 * KB)) }),
-  row('reason-10kb', { fault: page(html, type, `200 ${'r"'.repeat(5 * KB)}`) }),
-  row('cookie-1mb', { code: 'headers_too_large', bytesMax: 1_024 * KB + SLACK_BYTES, fault: says(`${ok}Set-Cookie: a=${'c'.repeat(1_024 * KB)}\r\n\r\n`) }),
-  row('no-bytes', { code: 'timeout', endsBy: 'deadline', fault: () => {} }),
-  row('head-byte-a-minute', { code: 'timeout', endsBy: 'deadline', fault: ({ write, drip }) => { write('H'); drip(60_000, 'T') } }),
-  row('flood-100', { code: 'bad_http', fault: pours('', 'HTTP/1.1 100 Continue\r\n\r\n'.repeat(100)) }),
-  row('flood-103', { code: 'headers_too_large', fault: pours('', 'HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n'.repeat(100)) }),
-  row('switches-protocol', { code: 'bad_http', fault: says('HTTP/1.1 101 Switching Protocols\r\nUpgrade: h2c\r\nConnection: Upgrade\r\n\r\n') }),
-  row('http-0-9', { code: 'bad_http', fault: ends(html) }),
-  row('http2-preface', { code: 'bad_http', fault: says('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n') }),
-  row('http2-frames', { code: 'bad_http', fault: says('\0\0\x12\x04\0\0\0\0\0\0\x03\0\0\0\x64\0\x04\0\0\xff\xff\0\x05\0\0\x40\0') }),
-  row('ssh-banner', { code: 'bad_http', fault: says('SSH-2.0-OpenSSH_9.6\r\n') }),
-  row('blanks-before-status', { code: 'bad_http', fault: says(`  ${ok}Content-Length: 0\r\n\r\n`) }),
-  row('status-0', { code: 'bad_http', fault: page(html, type, '0 None') }),
-  row('status-000', { code: 'bad_http', fault: page(html, type, '000 None') }),
-  row('status-99', { code: 'bad_http', fault: page(html, type, '99 Low') }),
-  row('status-099', { code: 'bad_http', fault: page(html, type, '099 Low') }),
-  row('status-999', { outcome: 'http_error', fault: page(html, type, '999 Request denied') }),
-  row('status-1000', { code: 'bad_http', fault: page(html, type, '1000 High') }),
-  row('header-nul', { code: 'bad_http', fault: page(html, `${type}X: a\0b\r\n`) }),
-  row('header-name-nul', { code: 'bad_http', fault: page(html, `${type}X\0Y: a\r\n`) }),
-  row('header-control', { code: 'bad_http', fault: page(html, `${type}X: a\x01\x1b[2Jb\r\n`) }),
-  row('header-no-colon', { code: 'bad_http', fault: page(html, `${type}no colon here\r\n`) }),
-  row('header-no-name', { code: 'bad_http', fault: page(html, `${type}: value\r\n`) }),
-  row('header-blank-colon', { code: 'bad_http', fault: page(html, `${type}X : value\r\n`) }),
-  row('header-folded', { code: 'bad_http', fault: page(html, `${type}X: one\r\n two\r\n`) }),
-  row('bare-lf', { code: 'bad_http', fault: says(`HTTP/1.1 200 OK\nContent-Type: text/html\nContent-Length: 1\n\nx`) }),
-  row('bare-cr', { code: 'bad_http', fault: says(`HTTP/1.1 200 OK\rContent-Type: text/html\rContent-Length: 1\r\rx`) }),
+  head('endless-headers', { code: 'headers_too_large', fault: pours(ok, times(100, (at) => `X-Header-${at}: ${'v'.repeat(100)}\r\n`)) }),
+  head('million-headers', { code: 'headers_too_large', fault: pours(ok, 'a:\r\n'.repeat(4_000)) }),
+  head('header-1mb', { code: 'headers_too_large', fault: says(`${ok}X: ${'v'.repeat(1_024 * KB)}\r\n\r\n`) }),
+  head('header-name-endless', { code: 'headers_too_large', fault: pours(ok, 'n'.repeat(16 * KB)) }),
+  head('header-of-blanks', { code: 'headers_too_large', fault: pours(`${ok}X:`, ' '.repeat(16 * KB)) }),
+  head('header-names-alone', { code: 'headers_too_large', fault: page(html, `${type}${'a:\r\n'.repeat(10_000)}`) }),
+  head('blank-lines-endless', { code: 'headers_too_large', fault: pours('', '\r\n'.repeat(8 * KB)) }),
+  head('reason-endless', { code: 'headers_too_large', fault: pours('HTTP/1.1 200 ', 'r'.repeat(16 * KB)) }),
+  head('reason-10kb', { fault: page(html, type, `200 ${'r"'.repeat(5 * KB)}`) }),
+  head('cookie-1mb', { code: 'headers_too_large', fault: says(`${ok}Set-Cookie: a=${'c'.repeat(1_024 * KB)}\r\n\r\n`) }),
+  head('no-bytes', { code: 'timeout', endsBy: 'deadline', fault: () => {} }),
+  head('head-byte-a-minute', { code: 'timeout', endsBy: 'deadline', fault: ({ write, drip }) => { write('H'); drip(60_000, 'T') } }),
+  head('flood-100', { code: 'bad_http', fault: pours('', 'HTTP/1.1 100 Continue\r\n\r\n'.repeat(100)) }),
+  head('flood-103', { code: 'headers_too_large', fault: pours('', 'HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n'.repeat(100)) }),
+  head('switches-protocol', { code: 'bad_http', fault: says('HTTP/1.1 101 Switching Protocols\r\nUpgrade: h2c\r\nConnection: Upgrade\r\n\r\n') }),
+  head('http-0-9', { code: 'bad_http', fault: ends(html) }),
+  head('http2-preface', { code: 'bad_http', fault: says('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n') }),
+  head('http2-frames', { code: 'bad_http', fault: says('\0\0\x12\x04\0\0\0\0\0\0\x03\0\0\0\x64\0\x04\0\0\xff\xff\0\x05\0\0\x40\0') }),
+  head('ssh-banner', { code: 'bad_http', fault: says('SSH-2.0-OpenSSH_9.6\r\n') }),
+  head('blanks-before-status', { code: 'bad_http', fault: says(`  ${ok}Content-Length: 0\r\n\r\n`) }),
+  head('status-0', { code: 'bad_http', fault: page(html, type, '0 None') }),
+  head('status-000', { code: 'bad_http', fault: page(html, type, '000 None') }),
+  head('status-99', { code: 'bad_http', fault: page(html, type, '99 Low') }),
+  head('status-099', { code: 'bad_http', fault: page(html, type, '099 Low') }),
+  head('status-999', { outcome: 'http_error', fault: page(html, type, '999 Request denied') }),
+  head('status-1000', { code: 'bad_http', fault: page(html, type, '1000 High') }),
+  head('header-nul', { code: 'bad_http', fault: page(html, `${type}X: a\0b\r\n`) }),
+  head('header-name-nul', { code: 'bad_http', fault: page(html, `${type}X\0Y: a\r\n`) }),
+  head('header-control', { code: 'bad_http', fault: page(html, `${type}X: a\x01\x1b[2Jb\r\n`) }),
+  head('header-no-colon', { code: 'bad_http', fault: page(html, `${type}no colon here\r\n`) }),
+  head('header-no-name', { code: 'bad_http', fault: page(html, `${type}: value\r\n`) }),
+  head('header-blank-colon', { code: 'bad_http', fault: page(html, `${type}X : value\r\n`) }),
+  head('header-folded', { code: 'bad_http', fault: page(html, `${type}X: one\r\n two\r\n`) }),
+  head('bare-lf', { code: 'bad_http', fault: says(`HTTP/1.1 200 OK\nContent-Type: text/html\nContent-Length: 1\n\nx`) }),
+  head('bare-cr', { code: 'bad_http', fault: says(`HTTP/1.1 200 OK\rContent-Type: text/html\rContent-Length: 1\r\rx`) }),
 ]
 
 /** The head lies about the body, or the body never ends. */
 const bodyRows = [
-  row('endless-body', { bytesMax: BODY_BYTES + SLACK_BYTES, fault: pours(`${ok}\r\n`, block) }),
-  row('endless-chunked', { bytesMax: BODY_BYTES + SLACK_BYTES, fault: pours(`${ok}Transfer-Encoding: chunked\r\n\r\n`, chunk(block)) }),
-  row('endless-chunk', { bytesMax: BODY_BYTES + SLACK_BYTES, fault: pours(`${ok}Transfer-Encoding: chunked\r\n\r\nffffffffff\r\n`, block) }),
-  row('endless-chunk-extension', { code: 'bad_http', fault: pours(`${ok}Transfer-Encoding: chunked\r\n\r\n1;a=`, 'x'.repeat(16 * KB)) }),
+  row('endless-body', { fault: pours(`${ok}\r\n`, block) }),
+  row('endless-chunked', { fault: pours(`${ok}Transfer-Encoding: chunked\r\n\r\n`, chunk(block)) }),
+  row('endless-chunk', { fault: pours(`${ok}Transfer-Encoding: chunked\r\n\r\nffffffffff\r\n`, block) }),
+  row('endless-chunk-extension', { bytesMax: HEAD_BYTES_MAX, code: 'bad_http', fault: pours(`${ok}Transfer-Encoding: chunked\r\n\r\n1;a=`, 'x'.repeat(16 * KB)) }),
   row('chunk-extensions', { code: 'bad_http', fault: pours(`${ok}Transfer-Encoding: chunked\r\n\r\n`, `1;${'x'.repeat(4 * KB)}\r\nb\r\n`) }),
-  row('chunk-size-zeros', { code: 'bad_http', fault: pours(`${ok}Transfer-Encoding: chunked\r\n\r\n`, '0'.repeat(16 * KB)) }),
+  row('chunk-size-zeros', { bytesMax: HEAD_BYTES_MAX, code: 'bad_http', fault: pours(`${ok}Transfer-Encoding: chunked\r\n\r\n`, '0'.repeat(16 * KB)) }),
   row('chunk-size-overflow', { code: 'bad_http', fault: says(`${ok}Transfer-Encoding: chunked\r\n\r\n${'f'.repeat(17)}\r\nx`) }),
   row('chunk-size-negative', { code: 'bad_http', fault: says(`${ok}Transfer-Encoding: chunked\r\n\r\n-5\r\nhello`) }),
   row('chunk-not-ended', { code: 'bad_http', fault: says(`${ok}Transfer-Encoding: chunked\r\n\r\n5\r\nhello, and more\r\n`) }),
-  row('endless-trailers', { code: 'headers_too_large', fault: pours(`${ok}Transfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n`, times(100, (at) => `X-Trailer-${at}: v\r\n`)) }),
-  row('trailer-of-blanks', { code: 'bad_http', fault: pours(`${ok}Transfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\nX:`, ' '.repeat(16 * KB)) }),
+  row('endless-trailers', { bytesMax: HEAD_BYTES_MAX, code: 'headers_too_large', fault: pours(`${ok}Transfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n`, times(100, (at) => `X-Trailer-${at}: v\r\n`)) }),
+  row('trailer-of-blanks', { bytesMax: HEAD_BYTES_MAX, code: 'bad_http', fault: pours(`${ok}Transfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\nX:`, ' '.repeat(16 * KB)) }),
   row('body-byte-a-minute', { code: 'timeout', endsBy: 'silence', fault: ({ write, drip }) => { write(`${ok}Content-Length: 1000\r\n\r\n<`); drip(60_000, 'x') } }),
   row('body-stalls', { code: 'timeout', endsBy: 'silence', fault: says(`${ok}Content-Length: 1000\r\n\r\n${html}`) }),
   row('chunk-stalls', { code: 'timeout', endsBy: 'silence', fault: says(`${ok}Transfer-Encoding: chunked\r\n\r\n1000\r\n${html}`) }),
   row('length-short', { fault: says(`${ok}Content-Length: 5\r\n\r\nhello, and much more than was said`) }),
   row('length-long', { code: 'connection_closed', fault: ends(`${ok}Content-Length: 1000\r\n\r\nless than was said`) }),
-  row('length-10gb', { bytesMax: BODY_BYTES + SLACK_BYTES, fault: pours(`${ok}Content-Length: ${10 * KB ** 3}\r\n\r\n`, block) }),
+  row('length-10gb', { fault: pours(`${ok}Content-Length: ${10 * KB ** 3}\r\n\r\n`, block) }),
   row('length-overflow', { code: 'bad_http', fault: says(`${ok}Content-Length: ${'9'.repeat(30)}\r\n\r\nx`) }),
   row('length-negative', { code: 'bad_http', fault: says(`${ok}Content-Length: -5\r\n\r\nhello`) }),
   row('length-no-number', { code: 'bad_http', fault: says(`${ok}Content-Length: five\r\n\r\nhello`) }),
@@ -166,15 +180,15 @@ const bodyRows = [
 
 /** The body is a bomb, or not what its coding says. */
 const codingRows = [
-  row('gzip-bomb', { fault: coded('gzip', () => gzipSync(zeros(20 * KB * KB))) }),
-  row('deflate-bomb', { fault: coded('deflate', () => deflateSync(zeros(20 * KB * KB))) }),
-  row('br-bomb', { fault: coded('br', () => brotliCompressSync(zeros(20 * KB * KB), { params: { [zlib.constants.BROTLI_PARAM_QUALITY]: 1 } })) }),
+  row('gzip-bomb', { fault: coded('gzip', gzipBomb) }),
+  row('deflate-bomb', { fault: coded('deflate', () => Buffer.concat([Buffer.from('789c', 'hex'), hollow()])) }),
+  row('br-bomb', { fault: coded('br', () => brotliCompressSync(Buffer.alloc(32 * KB * KB), brotliQuick)) }),
   row('zstd-bomb', { ...('createZstdDecompress' in zlib ? {} : { code: 'bad_content_encoding' }), fault: coded('zstd', () => zstdBomb(2_000)) }),
-  row('gzip-in-gzip-bomb', { fault: coded('gzip, gzip', () => gzipSync(gzipSync(zeros(20 * KB * KB)))) }),
-  row('gzip-in-br-bomb', { fault: coded('gzip, br', () => brotliCompressSync(gzipSync(zeros(20 * KB * KB)))) }),
+  row('gzip-in-gzip-bomb', { fault: coded('gzip, gzip', () => gzipSync(gzipBomb())) }),
+  row('gzip-in-br-bomb', { fault: coded('gzip, br', () => brotliCompressSync(gzipBomb(), brotliQuick)) }),
   row('gzip-three-deep', { code: 'bad_content_encoding', fault: coded('gzip, gzip, gzip', () => gzipSync(gzipSync(gzipSync(html)))) }),
   row('gzip-thousand-deep', { code: 'bad_content_encoding', fault: coded('gzip,'.repeat(1_000), () => gzipSync(html)) }),
-  row('gzip-members', { fault: coded('gzip', () => Buffer.concat(Array.from({ length: 12_000 }, () => gzipSync('')))) }),
+  row('gzip-members', { fault: coded('gzip', () => Buffer.alloc(12_000 * 20, gzipSync(''))) }),
   row('gzip-name-endless', { code: 'bad_content_encoding', fault: coded('gzip', () => Buffer.concat([Buffer.from('1f8b0808000000000003', 'hex'), Buffer.alloc(100 * KB, 'n')])) }),
   row('gzip-broken', { code: 'bad_content_encoding', fault: coded('gzip', () => gzipSync(html.repeat(9)).fill(0xff, 12, 30)) }),
   row('gzip-cut', { code: 'bad_content_encoding', fault: coded('gzip', () => gzipSync(html.repeat(9)).subarray(0, 40)) }),
@@ -195,14 +209,14 @@ const pageRows = [
   row('charset-utf-32', { fault: page(Buffer.from(`\xff\xfe\0\0${[...html].join('\0\0\0')}\0\0\0`, 'latin1'), 'Content-Type: text/html; charset=utf-32\r\n') }),
   row('charset-iso-2022', { fault: page('\x1b$B!!\x1b(B'.repeat(30_000), 'Content-Type: text/html; charset=iso-2022-jp\r\n') }),
   row('charset-10kb', { fault: page(html, `Content-Type: text/html; charset=${'x'.repeat(10 * KB)}\r\n`) }),
-  row('charset-meta-1mb', { bytesMax: 1_024 * KB + SLACK_BYTES, fault: long(() => `<meta charset="${'x'.repeat(1_024 * KB)}">`) }),
+  row('charset-meta-1mb', { fault: long(() => `<meta charset="${'x'.repeat(1_024 * KB)}">`) }),
   row('charset-metas', { fault: long(() => '<meta charset=x>'.repeat(15_000)) }),
-  row('links-1m', { bytesMax: 12 * KB * KB, fault: long(() => times(1_000_000, (at) => `<a href=${at}>`)) }),
-  row('link-1mb', { bytesMax: 1_024 * KB + SLACK_BYTES, fault: long(() => `<a href="/${'p'.repeat(1_024 * KB)}">x</a>`) }),
+  row('links-1m', { fault: long(() => times(1_000_000, (at) => `<a href=${at}>`)) }),
+  row('link-1mb', { fault: long(() => `<a href="/${'p'.repeat(1_024 * KB)}">x</a>`) }),
   row('links-control', { fault: long(() => times(256, (at) => `<a href="/${String.fromCharCode(at)}/${at}">x</a><a href="http://a${String.fromCharCode(at)}b.test/">x</a>`)) }),
-  row('nesting-1m', { bytesMax: 5 * KB * KB + SLACK_BYTES, fault: long(() => '<div>'.repeat(1_000_000)) }),
-  row('attribute-10mb', { bytesMax: 10 * KB * KB + SLACK_BYTES, fault: long(() => `<a title="${'t'.repeat(10 * KB * KB)}" href=/a>x</a>`) }),
-  row('attributes-100k', { bytesMax: KB * KB, fault: long(() => `<a ${times(100_000, (at) => `a${at} `)}href=/a>x</a>`) }),
+  row('nesting-1m', { fault: long(() => '<div>'.repeat(1_000_000)) }),
+  row('attribute-10mb', { fault: long(() => `<a title="${'t'.repeat(10 * KB * KB)}" href=/a>x</a>`) }),
+  row('attributes-100k', { fault: long(() => `<a ${times(100_000, (at) => `a${at} `)}href=/a>x</a>`) }),
   row('comment-endless', { fault: long(() => `<!--${'-'.repeat(200 * KB)}`) }),
   row('refresh-endless', { fault: long(() => '<meta http-equiv=refresh content="0;url=/">'.repeat(5_000)) }),
 ]

@@ -162,21 +162,32 @@ export async function startHostileServer(): Promise<HostileServer> {
   }
 }
 
+const PIECE_BYTES = 16 * 1_024
+
 function peerOf(socket: net.Socket, path: string, requestOnConnection: number): HostilePeer {
-  const write = (bytes: string | Buffer): void => { if (socket.writable) socket.write(typeof bytes === 'string' ? Buffer.from(bytes, 'latin1') : bytes) }
+  const write = (bytes: string | Buffer): void => { if (socket.writable) socket.write(bytesOf(bytes)) }
+  const pieces = (bytes: Buffer, then: () => void): void => {
+    let at = 0
+    const more = (): void => {
+      if (!socket.writable) return
+      if (socket.writableLength === 0) write(bytes.subarray(at, at += PIECE_BYTES))
+      if (at < bytes.length) setImmediate(more)
+      else then()
+    }
+    more()
+  }
+  const pour = (bytes: Buffer): void => pieces(bytes, () => setImmediate(pour, bytes))
   return {
     socket, path, requestOnConnection, write,
-    pour(part) {
-      const more = (): void => {
-        if (socket.destroyed) return
-        if (socket.writableLength === 0) write(typeof part === 'function' ? part() : part)
-        setImmediate(more)
-      }
-      more()
-    },
+    send: (bytes) => pieces(bytesOf(bytes), () => {}),
+    pour: (bytes) => pour(bytesOf(bytes)),
     drip(everyMs, part) {
       const timer = setInterval(() => write(part), everyMs)
       socket.once('close', () => clearInterval(timer))
     },
   }
+}
+
+function bytesOf(bytes: string | Buffer): Buffer {
+  return typeof bytes === 'string' ? Buffer.from(bytes, 'latin1') : bytes
 }

@@ -1,3 +1,4 @@
+import { Socket } from 'node:net'
 import { expect, test } from 'vitest'
 import { ByteBudget } from '../../engine/fetch/byte-budget.ts'
 import type { Connection, ResponseHandler } from '../../engine/fetch/clients.ts'
@@ -14,7 +15,7 @@ test('a request counts as sent when it has been written, however long that took'
     clock.advance(85)
   }
   const deadline = new Deadline(clock, 10_000)
-  const ended = exchange({ send, destroy: () => undefined } as unknown as Connection, {
+  const ended = exchange({ socket: new Socket(), send, destroy: () => undefined } as unknown as Connection, {
     path: '/', headers: [], bodyBytesMax: 1_000, acceptBody: () => 'read', onSend: () => sentAtMs.push(clock.nowMs()), onBytes: () => {},
   }, { budget: new ByteBudget(1_000), clock, deadline })
   const startedAtMs = clock.nowMs() - 85

@@ -60,6 +60,7 @@ describe('an error', () => {
     ['UNABLE_TO_VERIFY_LEAF_SIGNATURE', 'handshake', 'tls_untrusted'], ['UNABLE_TO_GET_ISSUER_CERT_LOCALLY', 'handshake', 'tls_untrusted'],
     ['ECONNRESET', 'head', 'connection_closed'], ['EPIPE', 'head', 'connection_closed'], ['UND_ERR_SOCKET', 'head', 'connection_closed'],
     ['UND_ERR_HEADERS_OVERFLOW', 'head', 'headers_too_large'], ['HPE_INVALID_CONSTANT', 'head', 'bad_http'], ['HPE_INVALID_EOF_STATE', 'head', 'connection_closed'],
+    ['UND_ERR_HEADERS_OVERFLOW', 'body', 'headers_too_large'], ['ERR_ASSERTION', 'head', 'bad_http'],
     ['UND_ERR_RES_CONTENT_LENGTH_MISMATCH', 'head', 'bad_http'], ['UND_ERR_RES_CONTENT_LENGTH_MISMATCH', 'body', 'connection_closed'],
     ['HPE_INVALID_CHUNK_SIZE', 'body', 'bad_http'], ['HPE_INVALID_EOF_STATE', 'body', 'connection_closed'], ['ECONNRESET', 'body', 'connection_closed'],
   ])('%s in phase %s is %s', (word, phase, code) => {

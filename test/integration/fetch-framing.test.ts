@@ -1,0 +1,84 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { limits } from '../../engine/core/limits.ts'
+import type { FetchedResponse, FetchResult } from '../../engine/fetch/fetcher.ts'
+import { startFaultServer, type FaultServer, type Peer } from '../support/fault-server.ts'
+import { makeRig, until, type Rig } from '../support/fetch-rig.ts'
+import { TestClock } from '../support/test-clock.ts'
+
+let server: FaultServer
+let rig: Rig
+
+beforeAll(async () => { server = await startFaultServer() })
+afterAll(() => server.close())
+afterEach(async () => {
+  await rig.fetcher.close()
+  expect(rig.budget.reservedBytes).toBe(0)
+  await server.drained()
+})
+
+function answered(result: FetchResult): FetchedResponse {
+  if (!result.ok) throw new Error(`failed with ${result.code}: ${result.detail}`)
+  result.release()
+  return result
+}
+
+/** Fetches a page whose server is the test. The clock stands still, so that nothing but what comes can end the fetch. */
+async function fetchFrom(play: (peer: Peer) => void, listener: 'http' | 'https' = 'http'): Promise<FetchResult> {
+  const path = '/manual/framing'
+  const result = rig.get(server.urlOf(listener, path), { bodyBytesMax: 100_000 })
+  play(await server.taken(path))
+  return await result
+}
+
+const head = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n'
+const chunkOf = (bytes: number): string => `${bytes.toString(16)}\r\n${'b'.repeat(bytes)}\r\n`
+
+describe.each(['http', 'https'] as const)('over %s, what comes besides a body', (listener) => {
+  test('may be as much as chunks of one byte need', async () => {
+    rig = makeRig({ clock: new TestClock(), ca: server.caFile })
+    const result = answered(await fetchFrom((peer) => peer.write(`${head}${chunkOf(1).repeat(50_000)}0\r\n\r\n`), listener))
+    expect(result).toMatchObject({ bodyBytes: 50_000, truncated: false })
+  })
+
+  test('is bounded for each response by itself, and not for the connection', async () => {
+    rig = makeRig({ clock: new TestClock(), ca: server.caFile })
+    const interim = 'HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n'
+    const fitting = interim.repeat(Math.floor(0.7 * limits.framingBytesMax / interim.length))
+    for (let at = 0; at < 3; at++) answered(await fetchFrom((peer) => { peer.write(fitting); peer.answer(200, [], 'x') }, listener))
+    expect(rig.fetcher.stats()).toMatchObject({ connects: 1, reuses: 2 })
+    expect(await fetchFrom((peer) => { peer.write(fitting.repeat(6)); peer.answer(200, [], 'x') }, listener)).toMatchObject({ code: 'headers_too_large' })
+  })
+
+  test('is not the body of a response that waits for room', async () => {
+    rig = makeRig({ clock: new TestClock(), ca: server.caFile, budgetBytes: 150_000 })
+    const first = await fetchFrom((peer) => peer.write(`${head}${chunkOf(1)}0\r\n\r\n`), listener)
+    const second = fetchFrom((peer) => peer.write(`${head}${chunkOf(99_000)}0\r\n\r\n`), listener)
+    await until(() => rig.budget.waiting === 1)
+    // Turns of the loop in which the socket reads what it has room for.
+    for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve))
+    answered(first)
+    expect(answered(await second)).toMatchObject({ bodyBytes: 99_000 })
+  })
+})
+
+describe('a head', () => {
+  test('of many short fields counts as long as it is, blanks and line ends too', async () => {
+    rig = makeRig({ clock: new TestClock() })
+    const fields = Math.ceil(limits.headerBytesMax / 'a: \r\n'.length)
+    answered(await fetchFrom((peer) => peer.answer(200, Array.from({ length: fields - 10 }, () => 'a:'))))
+    expect(await fetchFrom((peer) => peer.answer(200, Array.from({ length: fields + 1 }, () => 'a:')))).toMatchObject({ code: 'headers_too_large' })
+  })
+
+  test('with a long reason phrase keeps the beginning of it', async () => {
+    rig = makeRig({ clock: new TestClock() })
+    const result = answered(await fetchFrom((peer) => peer.write(`HTTP/1.1 404 ${'reason '.repeat(2_000)}\r\nContent-Length: 0\r\n\r\n`)))
+    expect(result.statusText).toBe('reason '.repeat(2_000).slice(0, limits.reasonCharsMax))
+  })
+
+  test.each([204, 304])('of status %s is a whole answer, whatever length it names', async (status) => {
+    rig = makeRig({ clock: new TestClock() })
+    const result = answered(await fetchFrom((peer) => peer.write(`HTTP/1.1 ${status} Status\r\nETag: "1"\r\nContent-Length: 500\r\n\r\n`)))
+    expect(result).toMatchObject({ status, bodyBytes: 0, truncated: false })
+    expect(rig.fetcher.stats()).toMatchObject({ inFlight: 0, socketsIdle: 0 })
+  })
+})
