@@ -52,8 +52,10 @@ describe.each(['http', 'https'] as const)('over %s, what comes besides a body', 
   test('is not the body of a response that waits for room', async () => {
     rig = makeRig({ clock: new TestClock(), ca: server.caFile, budgetBytes: 150_000 })
     const first = await fetchFrom((peer) => peer.write(`${head}${chunkOf(1)}0\r\n\r\n`), listener)
-    const second = fetchFrom((peer) => peer.write(`${head}${chunkOf(99_000)}0\r\n\r\n`), listener)
+    let waiting!: Peer
+    const second = fetchFrom((peer) => { waiting = peer; peer.write(head) }, listener)
     await until(() => rig.budget.waiting === 1)
+    waiting.write(`${chunkOf(99_000)}0\r\n\r\n`)
     // Turns of the loop in which the socket reads what it has room for.
     for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve))
     answered(first)
