@@ -63,6 +63,19 @@ describe.each(['http', 'https'] as const)('over %s, what comes besides a body', 
   })
 })
 
+test.each(['\r\n', ' ', 'HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n'])('a kept connection over which %j comes unasked is closed, and not used again', async (unasked) => {
+  rig = makeRig({ clock: new TestClock() })
+  let kept!: Peer
+  answered(await fetchFrom((peer) => { kept = peer; peer.answer(200, [], 'x') }))
+  expect(rig.fetcher.stats()).toMatchObject({ socketsIdle: 1 })
+  const closed = new Promise((resolve) => kept.socket.once('close', resolve))
+  kept.write(unasked)
+  await closed
+  expect(rig.fetcher.stats()).toMatchObject({ socketsIdle: 0, socketsOpen: 0 })
+  answered(await fetchFrom((peer) => peer.answer(200, [], 'x')))
+  expect(rig.fetcher.stats()).toMatchObject({ connects: 2, reuses: 0, staleRetries: 0 })
+})
+
 describe('a head', () => {
   test('of many short fields counts as long as it is, blanks and line ends too', async () => {
     rig = makeRig({ clock: new TestClock() })

@@ -175,6 +175,7 @@ const bodyRows = [
   row('not-modified-unasked', { outcome: 'http_error', fault: says(`HTTP/1.1 304 Not Modified\r\n${type}Content-Length: 5\r\n\r\nhello`) }),
   row('two-answers', { fault: (peer) => { page(html)(peer); page('<title>not asked for</title>')(peer) } }),
   row('kept-then-closed', { fault: (peer) => (peer.requestOnConnection > 1 ? peer.socket.destroy() : page(html)(peer)) }),
+  row('kept-then-floods', { fault: (peer) => { page(html)(peer); peer.pour('\r\n'.repeat(KB)) } }),
   row('tiny-windows', { fault: (peer) => { for (const byte of `${ok}Content-Length: ${html.length}\r\n\r\n${html}`) peer.write(byte) } }),
 ]
 
