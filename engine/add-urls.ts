@@ -6,12 +6,13 @@ import type { AddOptions, AddResult, RejectedUrl, Seed, SeedSource, SeedUrl } fr
 import type { CommitLoop } from './commit-loop.ts'
 import { registrableDomainOf } from './core/domain.ts'
 import { SluiceError } from './core/errors.ts'
-import { fetchUrl, hostOfUrl, refusalOf } from './core/fetch-url.ts'
+import { fetchUrl, hostOfUrl } from './core/fetch-url.ts'
 import { limits } from './core/limits.ts'
 import type { Scope } from './core/options.ts'
 import { nearestPriority } from './core/priority.ts'
 import type { NewUrl } from './core/types.ts'
 import { fingerprintOf, keyOf, type KeyPolicy } from './core/url-key.ts'
+import { namesUser, whyNotFetched, withoutUser } from './core/url-text.ts'
 
 const REJECTIONS_KEPT_MAX = 100
 
@@ -32,7 +33,7 @@ export function scopeNameOf(host: string, scope: Scope): string {
 export async function addUrls(target: AddTarget, urls: SeedSource, options: AddOptions = {}): Promise<AddResult> {
   const source = sourceOf(urls)
   const isAgain = againOf(options)
-  const result = { added: 0, again: 0, known: 0, rejected: 0, rejections: [] as RejectedUrl[] }
+  const result = { added: 0, again: 0, known: 0, rejected: 0, usersLeftOut: 0, rejections: [] as RejectedUrl[] }
   let batch: NewUrl[] = []
   const commit = async (): Promise<void> => {
     const names = new Set(batch.map((url) => scopeNameOf(url.host, target.scope)))
@@ -57,6 +58,7 @@ export async function addUrls(target: AddTarget, urls: SeedSource, options: AddO
       if (result.rejections.length < REJECTIONS_KEPT_MAX) result.rejections.push(rejectionOf(text))
       continue
     }
+    if (namesUser(text)) result.usersLeftOut += 1
     batch.push(seed)
     if (batch.length >= limits.addUrlsPerCommitMax) await commit()
   }
@@ -112,10 +114,6 @@ function seedOf(text: string, keyPolicy: KeyPolicy, facts: Pick<NewUrl, 'priorit
 }
 
 function rejectionOf(text: unknown): RejectedUrl {
-  const input = String(text).slice(0, 200)
-  // Also of a text that is too long only as it would be requested.
-  const message = typeof text === 'string' && refusalOf(text.trim()) === 'too_long'
-    ? `longer than ${limits.urlBytesMax} bytes`
-    : 'not an http or https URL'
-  return { input, code: 'bad_url', message }
+  const message = whyNotFetched(typeof text === 'string' ? text.trim() : '')
+  return { input: withoutUser(String(text)).slice(0, 200), code: 'bad_url', message }
 }

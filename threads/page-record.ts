@@ -19,6 +19,8 @@ export interface PageFacts {
   readonly robots?: RobotsDirectives
   readonly links?: number
   readonly nofollowLinks?: number
+  /** Spellings of links that name a user. */
+  readonly userinfo?: number
   readonly contentHash?: Uint8Array
   readonly simhash?: Uint8Array
   readonly needsJs?: boolean
@@ -79,6 +81,7 @@ export function recordLine(parts: RecordParts): Uint8Array {
     robots: facts.robots,
     links: facts.links,
     nofollowLinks: facts.nofollowLinks === 0 ? undefined : facts.nofollowLinks,
+    userinfo: facts.userinfo || undefined,
     hash: hexOf(facts.contentHash),
     unchanged: isUnchanged(parts) ? true : undefined,
     simhash: hexOf(facts.simhash),

@@ -9,6 +9,7 @@ import { limits } from '../engine/core/limits.ts'
 import { isNotModified, noLinks, pageLinkElements, type Directive, type LinkElement, type LinkList, type PageMeta, type PageSink, type ParsedResult } from '../engine/core/types.ts'
 import { fetchUrl, makeBase, refusalOf } from '../engine/core/fetch-url.ts'
 import { contentHashOf } from '../engine/core/url-key.ts'
+import { namesUser, withoutUser } from '../engine/core/url-text.ts'
 import type { SlotPage } from './arena.ts'
 import { LazyPage, type Extractor } from './extractor.ts'
 import { wallInBody } from './html/challenge.ts'
@@ -87,7 +88,8 @@ function readRedirect({ meta, redirects }: SlotPage, tools: ParseTools): Reading
   const location = meta.location!
   const base = makeBase(meta.url)
   const target = fetchUrl(location, base)
-  const facts = { truncated: meta.truncated, redirectTo: target ?? location.slice(0, limits.urlBytesMax) }
+  const userinfo = target !== undefined && namesUser(location, base) ? 1 : 0
+  const facts = { truncated: meta.truncated, redirectTo: target ?? withoutUser(location).slice(0, limits.urlBytesMax), userinfo }
   if (redirects >= limits.redirectsMax) return failed('redirect_limit', facts)
   if (target !== undefined) return { outcome: 'redirect', facts, ...tools.collector.redirect(target) }
   const refused = noRefusals()
@@ -141,7 +143,7 @@ async function readOk({ meta, headerBlock }: SlotPage, { bytes: body, truncated:
   const isForeignBase = originOf(base) !== originOf(meta.url)
   const robots = { ...html?.robots, ...head.robots }
   const canonical = canonicalOf(meta, base, html, head)
-  const { links, linksKnown, refused, count, nofollowCount } = collector.collect(html?.links ?? noRawLinks, {
+  const { links, linksKnown, refused, count, nofollowCount, userinfo } = collector.collect(html?.links ?? noRawLinks, {
     base, isForeignBase, encoding: charset.name, followLinks: meta.followLinks,
     isNofollow: robots.nofollow === true && obey?.has('nofollow') === true, more: moreLinks(meta, head, canonical, tools),
   }, () => stages?.mark('resolve'))
@@ -151,7 +153,7 @@ async function readOk({ meta, headerBlock }: SlotPage, { bytes: body, truncated:
   const facts: PageFacts = {
     charset: charset.name, bytes: body.byteLength, truncated: isCut, robots, nofollowLinks: nofollowCount, ...(canonical !== undefined && { canonical }),
     ...(charset.unknownLabel !== undefined && { unknownCharset: charset.unknownLabel }),
-    ...(contentHash && { contentHash }), ...((html !== undefined || count > 0) && { links: count }),
+    ...(contentHash && { contentHash }), ...((html !== undefined || count > 0) && { links: count, userinfo }),
     ...(html && { needsJs: needsJs(html, html.links.bytes, isCut), ...htmlFacts(html, tools) }),
   }
   const extractor = robots.noindex === true && obey?.has('noindex') === true ? undefined : tools.extractor

@@ -6,9 +6,10 @@ import fs from 'node:fs'
 import type { AddResult } from '../core/api-types.ts'
 import { systemClock } from '../core/clock.ts'
 import { errorCodes, SluiceError } from '../core/errors.ts'
-import { fetchUrl, hostOfUrl } from '../core/fetch-url.ts'
+import { fetchUrl, hostOfUrl, refusalOf } from '../core/fetch-url.ts'
 import { resolveCrawlOptions, type CrawlOptionsGiven, type RunLimitsGiven } from '../core/options.ts'
 import type { Counters } from '../core/types.ts'
+import { whyNotFetched, withoutUser } from '../core/url-text.ts'
 import { holdsStore } from './crawl-dir.ts'
 import { startEngineProcess } from './engine-process.ts'
 import type { OpenedMessage, StartMessage, ToParent } from './messages.ts'
@@ -137,10 +138,11 @@ function checkSeeds({ urls, seedsFile }: CrawlCommand, dir: string): void {
   if (seedsFile !== undefined || holdsStore(dir)) return
   if (urls.length === 0) throw new SluiceError('usage', `nothing to crawl: give URLs or --seeds FILE, or --dir with a directory that holds a crawl (${dir} does not)`)
   if (urls.some((url) => fetchUrl(url.trim()) !== undefined)) return
-  throw new SluiceError('bad_url', `URL: expected an http or https URL, given ${JSON.stringify(urls[0])}${suggestion(urls[0]!)}`)
+  throw new SluiceError('bad_url', `URL: expected an http or https URL, given ${JSON.stringify(withoutUser(urls[0]!))}${suggestion(urls[0]!)}`)
 }
 
 function suggestion(text: string): string {
+  if (refusalOf(text.trim()) === 'port') return ` (${whyNotFetched(text.trim())})`
   const url = fetchUrl(`https://${text.trim()}`)
   return !text.includes('://') && url !== undefined && hostOfUrl(url).includes('.') ? ` (did you mean ${url}?)` : ''
 }

@@ -7,6 +7,7 @@ import type { Readable } from 'node:stream'
 import { SluiceError } from '../core/errors.ts'
 import { fetchUrl } from '../core/fetch-url.ts'
 import { resolveCrawlOptions, type CrawlOptionsGiven } from '../core/options.ts'
+import { whyNotFetched, withoutUser } from '../core/url-text.ts'
 import { answerLines, writeOut, type Answer } from './batch.ts'
 import { fetchDocument } from './fetch-document.ts'
 import { checkedBase, documentOf, inspectDocument } from './inspect-page.ts'
@@ -50,6 +51,7 @@ export async function runInspectPage(source: string | undefined, options: Inspec
   const given = { ...(options.base !== undefined && { base: options.base }), ...(options.contentType !== undefined && { contentType: options.contentType }) }
   const url = /^https?:\/\//i.test(source) ? fetchUrl(source) : undefined
   if (url !== undefined) return inspectFetched(url, options)
+  if (/^https?:\/\//i.test(source)) throw new SluiceError('bad_url', `URL: ${whyNotFetched(source)}: ${withoutUser(source).slice(0, 200)}`)
   const document = source === '-' ? documentOf({ base64: await readAll(process.stdin), ...given }) : documentOf({ file: source, ...given })
   await write(await inspectDocument(document), options.json)
   return 0

@@ -63,8 +63,9 @@ export class Reporter {
   }
 
   /** `isContinued`: the crawl had seeds before these. */
-  seeded({ added, known, rejected, rejections }: AddResult, isContinued: boolean): void {
+  seeded({ added, known, rejected, rejections, usersLeftOut }: AddResult, isContinued: boolean): void {
     for (const { code, input, message } of rejections) this.#seedLine(code, `${JSON.stringify(input)}: ${message}`)
+    if (usersLeftOut > 0) this.#screen.errorLine(`sluice: the user and password in ${plural(usersLeftOut, 'seed')} are not used: see --host-headers`)
     this.#seedsRejected = rejected
     if (this.#mode === 'json') return this.#json({ event: 'seeds', added, known, rejected })
     if (added + known + rejected === 0) return this.#say('no seeds: there was no URL among them')

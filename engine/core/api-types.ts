@@ -294,7 +294,7 @@ export interface AddOptions {
 }
 
 export interface RejectedUrl {
-  /** The text that was given, cut to 200 characters. */
+  /** The text that was given, cut to 200 characters, `***` in place of what may be a password. */
   readonly input: string
   readonly code: 'bad_url'
   readonly message: string
@@ -308,7 +308,9 @@ export interface AddResult {
   /** Other URLs that the crawl had already. */
   readonly known: number
   readonly rejected: number
-  /** The first hundred of them. */
+  /** URLs, of those not rejected, with a user name or password in them, which is neither kept nor sent: see the option `hostHeaders`. */
+  readonly usersLeftOut: number
+  /** The first hundred of those rejected. */
   readonly rejections: readonly RejectedUrl[]
 }
 

@@ -355,7 +355,9 @@ export interface PageRecord {
   readonly robots?: { readonly noindex?: true; readonly nofollow?: true; readonly noarchive?: true }
   /** Distinct http and https addresses that the page links to. */
   readonly links?: number
-  /** Those among them that were new to the crawl. */
+  /** Spellings of links (or a redirect's target) with a user name or password in them, which is neither kept nor sent. */
+  readonly userinfo?: number
+  /** Those among the links that were new to the crawl. */
   readonly newLinks?: number
   /** Those among `links` to which no link of the page is without rel nofollow, ugc or sponsored. */
   readonly nofollowLinks?: number

@@ -82,7 +82,7 @@ it('a crawl that has too few file descriptors waits until sockets give some back
 
 it('a crawl whose store has reached its bound pauses with a word of its own, and goes on when the next opening raises it', async () => {
   const dir = `${bed.dir}-bound`
-  const urls = Array.from({ length: 2_400 }, (_, index) => `http://127.0.0.1:1/${index}/${'x'.repeat(7_900)}`)
+  const urls = Array.from({ length: 2_400 }, (_, index) => `http://127.0.0.1:2/${index}/${'x'.repeat(7_900)}`)
   const crawl = (maxStoreBytes: string): Promise<Crawler> => Crawler.open({ dir, maxStoreBytes, delayMs: 0 })
   // Filled before, so that the first look finds it full.
   const filled = await crawl('64MB')

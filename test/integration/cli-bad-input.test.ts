@@ -37,6 +37,8 @@ const usage: readonly (readonly [string, readonly string[], RegExp])[] = [
   ['a seed file that is a directory', ['crawl', '--seeds', dir], /^seeds_unreadable: --seeds: .*it is a directory$/],
   ['no seeds for a new crawl', ['crawl'], /^usage: nothing to crawl: give URLs or --seeds FILE/],
   ['a malformed seed alone', ['crawl', 'http://['], /^bad_url: URL: expected an http or https URL, given "http:\/\/\["$/],
+  ['a seed at a port of another protocol', ['crawl', 'http://me:secret@a.test:25/'], /^bad_url: URL: expected an http or https URL, given "http:\/\/a.test:25\/" \(its port belongs to another protocol than HTTP\)$/],
+  ['a URL to inspect at such a port', ['inspect', 'page', 'http://me:secret@a.test:25/'], /^bad_url: URL: its port belongs to another protocol than HTTP: http:\/\/a.test:25\/$/],
   ['a seed without a scheme, with a guess', ['crawl', 'example.com'], /^bad_url: .*given "example.com" \(did you mean https:\/\/example.com\/\?\)$/],
   ['no host to exclude', ['exclude'], /^usage: missing required argument 'HOST'$/],
   ['a host to exclude that is none', ['exclude', 'a b'], /^usage: HOST: expected a host name such as example.com, given "a b"$/],

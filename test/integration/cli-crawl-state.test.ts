@@ -92,14 +92,17 @@ describe('a crawl from outside', () => {
   })
 
   it('says in one line each what is wrong with its seeds, goes on with the others, and shows no password', async () => {
-    const input = ['no url', 'ftp://me:secret@a.test/', 'http://[::1]:1/', 'http://10.0.0.1/', ...bed.web.seeds, ...Array.from({ length: 30 }, (_, index) => `bad ${index}`)].join('\n')
+    const input = ['no url', 'ftp://me:secret@a.test/', 'http://a.test:25/', 'http://me:secret@[::1]:3/', 'http://[::1]:2/', 'http://10.0.0.1/', ...bed.web.seeds, ...Array.from({ length: 30 }, (_, index) => `bad ${index}`)].join('\n')
     const command = sluice(['crawl', '--seeds', '-', ...bed.flags, '--progress', 'none'], { input })
     expect((await command.ended).code).toBe(0)
     const lines = command.output.stderr.trimEnd().split('\n')
     expect(lines[0]).toBe('sluice: bad_url: "no url": not an http or https URL')
     expect(lines[1]).toBe('sluice: bad_url: "ftp://a.test/": not an http or https URL')
-    expect(lines).toHaveLength(21)
-    expect(lines.at(-1)).toBe('sluice: and 14 more seeds without a page')
+    expect(lines[2]).toBe('sluice: bad_url: "http://a.test:25/": its port belongs to another protocol than HTTP')
+    expect(lines).toContain('sluice: the user and password in 1 seed are not used: see --host-headers')
+    expect(lines).toHaveLength(22)
+    expect(lines.at(-1)).toBe('sluice: and 16 more seeds without a page')
+    expect(command.output.stderr).not.toContain('secret')
     expect(command.output.stdout.trimEnd().split('\n').at(-1)).toMatch(new RegExp(`^complete: ${bed.web.pages} pages, `))
   })
 
@@ -110,9 +113,9 @@ describe('a crawl from outside', () => {
   })
 
   it('says why a seed was refused, and counts it as failed', async () => {
-    const command = sluice(['crawl', 'http://127.0.0.1:9/', '--dir', bed.dir, '--progress', 'json'])
+    const command = sluice(['crawl', 'http://127.0.0.1:2/', '--dir', bed.dir, '--progress', 'json'])
     expect((await command.ended).code).toBe(0)
-    expect(command.output.stderr).toBe('sluice: address_refused: http://127.0.0.1:9/: the address is private, local or otherwise refused (see --allow-address)\n')
+    expect(command.output.stderr).toBe('sluice: address_refused: http://127.0.0.1:2/: the address is private, local or otherwise refused (see --allow-address)\n')
     expect(JSON.parse(command.output.stdout.trimEnd().split('\n').at(-1)!)).toMatchObject({ event: 'summary', state: 'complete', failed: 1, failures: { address_refused: 1 } })
   })
 

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest'
 import { Crawler } from '../../engine/index.ts'
 import { until } from '../support/processes.ts'
 
-const SEED = 'http://a.test:1/'
+const SEED = 'http://a.test:2/'
 
 let crawler: Crawler
 let dir: string
@@ -57,7 +57,7 @@ it('ends an endless add when it is closed, as a closed crawler would have refuse
   let pulled = 0
   async function* seeds(): AsyncGenerator<string> {
     try {
-      for (;;) yield `http://a.test:1/${pulled++}`
+      for (;;) yield `http://a.test:2/${pulled++}`
     } finally {
       isLeft = true
     }
@@ -103,7 +103,7 @@ it('tells once it is closed how it stood at its end, and goes on after no late r
 it('gives the directory back although its close fails, because somebody deleted the page records meanwhile', async () => {
   const place = join(dir, 'deleted')
   const first = await Crawler.open({ dir: place, threads: 1, durability: 'system' })
-  await first.add('http://127.0.0.1:1/')
+  await first.add('http://127.0.0.1:2/')
   expect(await first.start()).toMatchObject({ state: 'complete', failed: 1 })
   await rm(join(place, 'pages-000001.jsonl'))
   await expect(first.close()).rejects.toMatchObject({ code: 'disk_failed' })

@@ -11,7 +11,7 @@ import { metaOf } from '../support/pool-rig.ts'
 
 const dueCount = 20_000
 /** Addresses that are refused, so that no web is needed. */
-const [suspectUrl, dueUrl] = ['http://127.0.0.2:1/', 'http://127.0.0.1:1/']
+const [suspectUrl, dueUrl] = ['http://127.0.0.2:2/', 'http://127.0.0.1:2/']
 
 it('a page that may have ended the process does not wait until all that has fallen due is moved', async () => {
   const base = mkdtempSync(join(tmpdir(), 'sluice-suspects-first-'))

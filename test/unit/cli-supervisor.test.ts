@@ -40,7 +40,7 @@ class FakeEngine implements EngineProcess {
   }
 
   seeded(): void {
-    this.say({ type: 'seeded', result: { added: 1, again: 0, known: 0, rejected: 0, rejections: [] } })
+    this.say({ type: 'seeded', result: { added: 1, again: 0, known: 0, rejected: 0, usersLeftOut: 0, rejections: [] } })
   }
 
   die(death: Death): void {

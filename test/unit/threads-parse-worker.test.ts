@@ -54,6 +54,22 @@ describe('a page that was read', () => {
     expect(recordOf(await parse('<p>x'))['truncated']).toBeUndefined()
   })
 
+  it('counts the links that name a user, on each page again, and keeps none of their passwords', async () => {
+    const html = '<a href="//me:secret@site.example/a">x</a><a href="http://me:secret@site.example/a">x</a><a href="/@me">x</a><a href="//me:secret@site.example:25/">x</a>'
+    for (let visit = 0; visit < 2; visit += 1) {
+      const result = await parse(html)
+      expect(recordOf(result)).toMatchObject({ links: 2, userinfo: 2 })
+      expect(result.refused.port).toBe(1)
+      expect(urls(result)).toEqual(['http://site.example/a', 'http://site.example/@me'])
+      expect(Buffer.from(result.line).toString()).not.toContain('secret')
+    }
+    for (const [location, facts] of [['http://me:secret@site.example/b', { redirectTo: 'http://site.example/b', userinfo: 1 }], ['http://me:secret@site.example:25/b', { redirectTo: 'http://***@site.example:25/b' }]] as const) {
+      const result = await parse('', { status: 302, location })
+      expect(recordOf(result)).toMatchObject({ outcome: 'redirect', ...facts })
+      expect(Buffer.from(result.line).toString()).not.toContain('secret')
+    }
+  })
+
   it('probably needs a browser when it has scripts and hardly any text', async () => {
     expect(recordOf(await parse('<div id=root></div><script src=/app.js></script>'))['needsJs']).toBe(true)
     expect(recordOf(await parse('<p>short</p><script>small()</script>'))['needsJs']).toBeUndefined()

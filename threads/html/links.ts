@@ -27,6 +27,7 @@ import { fetchUrl, hostOfUrl, makeBase, refusalOf, type Base } from '../../engin
 import { queryPathHash, trapOf } from '../../engine/core/traps.ts'
 import { refusalReasons, type Known, type LinkList, type QueryCounts, type RefusalReason } from '../../engine/core/types.ts'
 import { fingerprintOf, hostHashOf, keyOf, plainKeys, twinHostOf, type KeyPolicy } from '../../engine/core/url-key.ts'
+import { namesUser } from '../../engine/core/url-text.ts'
 import { wordAt } from '../../engine/core/word.ts'
 import { DistinctKeys } from './distinct.ts'
 import { encodeQuery } from './encodings.ts'
@@ -75,6 +76,8 @@ export interface CollectedLinks {
   readonly count: number
   /** Those of `count` to which no link is without rel nofollow, ugc or sponsored. */
   readonly nofollowCount: number
+  /** Distinct spellings of http and https addresses that name a user or a password. */
+  readonly userinfo: number
 }
 
 /** What the first pass finds: the URL of each spelling, '' for one that the memory knows. Those from `nofollowAt` on are marked. */
@@ -153,6 +156,8 @@ export class LinkCollector {
   readonly #kinds = new Uint8Array(limits.linksPerPageMax)
   readonly #words = new Int32Array(4 * limits.linksPerPageMax)
   readonly #print = new Int32Array(4)
+  /** Of the page in hand. */
+  #userinfo = 0
 
   constructor(rules: LinkRules) {
     this.#rules = rules
@@ -188,6 +193,7 @@ export class LinkCollector {
     const nofollow: number[] = []
     this.#hash.begin(originOf(document.base), document.encoding)
     this.#spellings.begin()
+    this.#userinfo = 0
     for (const url of document.more ?? []) this.#resolveMore(url, resolved)
     for (let index = 0; index < raw.count; index += 1) {
       if (raw.isNofollow(index)) nofollow.push(index)
@@ -225,8 +231,11 @@ export class LinkCollector {
       refused[refusalOf(text, base)] += 1
       return
     }
-    this.#kinds[at] = isMemorable ? MEMORABLE : PLAIN
-    if (isMemorable) this.#keepHash(4 * at)
+    // A spelling that names a user is counted on each page, so it is not remembered.
+    const hasUser = namesUser(text, base)
+    if (hasUser) this.#userinfo += 1
+    this.#kinds[at] = isMemorable && !hasUser ? MEMORABLE : PLAIN
+    if (this.#kinds[at] === MEMORABLE) this.#keepHash(4 * at)
     urls.push(url)
   }
 
@@ -288,7 +297,7 @@ export class LinkCollector {
       if (reason === undefined) found.push({ url, fingerprint, hostHash: host.hash, isRedirect: false })
       else refused[reason] += 1
     }
-    return { links: linkList(found), linksKnown, refused, count, nofollowCount }
+    return { links: linkList(found), linksKnown, refused, count, nofollowCount, userinfo: this.#userinfo }
   }
 
   #refusal(url: string, host: HostFacts, isRedirect: boolean): RefusalReason | undefined {

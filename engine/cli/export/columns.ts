@@ -29,7 +29,7 @@ export const pageColumns = columnsOf<PageRecord>({
     { name: 'nofollow', kind: 'flag', read: ({ robots }) => robots?.nofollow },
     { name: 'noarchive', kind: 'flag', read: ({ robots }) => robots?.noarchive },
   ],
-  links: 'integer', newLinks: 'integer', nofollowLinks: 'integer', hash: 'text', unchanged: 'flag', simhash: 'text', nearDuplicate: 'flag', needsJs: 'flag', etag: 'text',
+  links: 'integer', newLinks: 'integer', nofollowLinks: 'integer', userinfo: 'integer', hash: 'text', unchanged: 'flag', simhash: 'text', nearDuplicate: 'flag', needsJs: 'flag', etag: 'text',
   lastModified: 'text', ip: 'text', gateway: 'text',
   tls: [
     { name: 'tlsVersion', kind: 'text', read: ({ tls }) => tls?.version },
