@@ -42,7 +42,7 @@ const ZSTD_WINDOW_LOG_MAX = 23
 const CODINGS_MAX = 2
 /** Checksum and length behind each member. */
 const GZIP_TRAILER_BYTES = 8
-type Coding = 'gzip' | 'deflate' | 'br' | 'zstd'
+export type Coding = 'gzip' | 'deflate' | 'br' | 'zstd'
 /** More room than any output has. */
 const UNTOUCHED = 0xffffffff
 type DecoderStream = zlib.InflateRaw | zlib.BrotliDecompress
@@ -135,20 +135,21 @@ class StreamDecoder implements Decoder {
   }
 }
 
-function createZstd(): zlib.BrotliDecompress {
+/** Only where Node has it, as `codingsOf` knows. */
+export function createZstd(options: zlib.ZlibOptions = {}): zlib.BrotliDecompress {
   const { createZstdDecompress: create, constants } = zlib as unknown as {
     createZstdDecompress: (options: object) => zlib.BrotliDecompress
     constants: Record<string, number>
   }
-  return create({ params: { [constants['ZSTD_d_windowLogMax']!]: ZSTD_WINDOW_LOG_MAX } })
+  return create({ ...options, params: { [constants['ZSTD_d_windowLogMax']!]: ZSTD_WINDOW_LOG_MAX } })
 }
 
 function makeDecoder(coding: Coding, byStreams: boolean): Decoder {
-  if (byStreams) return new StreamDecoder(coding === 'br' ? zlib.createBrotliDecompress : coding === 'zstd' ? createZstd : zlib.createInflateRaw)
+  if (byStreams) return new StreamDecoder(coding === 'br' ? zlib.createBrotliDecompress : coding === 'zstd' ? () => createZstd() : zlib.createInflateRaw)
   switch (coding) {
     case 'br': return new HandleDecoder(zlib.createBrotliDecompress, zlib.constants.BROTLI_OPERATION_PROCESS, zlib.constants.BROTLI_OPERATION_FINISH)
     // ZSTD_e_continue and ZSTD_e_end, by their values: the typings of Node 20 have no names for them.
-    case 'zstd': return new HandleDecoder(createZstd, 0, 2)
+    case 'zstd': return new HandleDecoder(() => createZstd(), 0, 2)
     default: return new HandleDecoder(zlib.createInflateRaw, zlib.constants.Z_SYNC_FLUSH, zlib.constants.Z_FINISH)
   }
 }
@@ -188,13 +189,13 @@ function trailerFits(trailer: Uint8Array, bytes: Uint8Array): boolean {
 }
 
 /** `deflate` on the web is the zlib format (RFC 1950), but some servers send the bare stream. */
-function zlibHeaderBytes(bytes: Uint8Array): number {
+export function zlibHeaderBytes(bytes: Uint8Array): number {
   const [cmf = 0, flags = 0] = bytes
   return (cmf & 15) === 8 && (cmf * 256 + flags) % 31 === 0 ? 2 : 0
 }
 
 /** The codings to undo, outermost first; undefined when there is one that cannot be undone. */
-function codingsOf(header: string | undefined): readonly Coding[] | undefined {
+export function codingsOf(header: string | undefined): readonly Coding[] | undefined {
   const codings: Coding[] = []
   for (const token of (header ?? '').toLowerCase().split(',').map((part) => part.trim())) {
     if (token === 'gzip' || token === 'x-gzip') codings.unshift('gzip')

@@ -342,6 +342,9 @@ export const limits = {
   framingBytesPerBodyByteMax: 8,
   /** A longer reason phrase is cut: nothing reads it, and the records and the archive keep it. */
   reasonCharsMax: 256,
+  // What is read of a sitemap (threads/sitemap/)
+  /** sitemaps.org: "this value must be less than 2,048 characters". */
+  sitemapLocCharsMax: 2_048,
 } as const
 
 invariant(limits.commitQueueUrlsMax >= limits.commitUrlsMax, 'a whole batch fits into the commit queue')

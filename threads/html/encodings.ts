@@ -66,6 +66,24 @@ export function decode(bytes: Uint8Array, encoding: string, start = 0, end = byt
   return decoderOf(encoding).decode(bytes.subarray(start, end))
 }
 
+/** Text of the next bytes. `isLast`: there are no more, and half a character at the end is broken. */
+export type StreamDecoder = (bytes: Uint8Array, isLast: boolean) => string
+
+/** Decodes a document that comes in pieces, cut anywhere. The names and the rules are those of `decode`. */
+export function streamDecoder(encoding: string): StreamDecoder {
+  if (encoding === 'replacement') {
+    let hadBytes = false
+    return (bytes) => {
+      const text = !hadBytes && bytes.byteLength > 0 ? REPLACEMENT : ''
+      hadBytes ||= bytes.byteLength > 0
+      return text
+    }
+  }
+  // Node's own UTF-8 agrees with the standard.
+  const decoder = encoding === 'utf-8' ? new globalThis.TextDecoder(encoding, { ignoreBOM: true }) : new TextDecoder(encoding, { ignoreBOM: true })
+  return (bytes, isLast) => decoder.decode(bytes, { stream: !isLast })
+}
+
 function isAsciiText(text: string, start: number, end: number): boolean {
   for (let at = start; at < end; at += 1) if (text.charCodeAt(at) >= 0x80) return false
   return true

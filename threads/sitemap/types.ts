@@ -12,6 +12,8 @@ export interface SitemapEntry {
   readonly url: string
   /** Wall clock; absent when none is given or it is no W3C or RFC 822 date. */
   readonly lastModifiedMs?: number
+  /** The same as the file has it. */
+  readonly lastModified?: string
   /** 0 to 1, as in the file. */
   readonly priority?: number
   /** Of an index: another sitemap. */
@@ -32,6 +34,8 @@ export interface SitemapPart {
   readonly entries: readonly SitemapEntry[]
   /** There is more decoded text of this chunk: ask for it before the next chunk is given. */
   readonly hasMore: boolean
+  /** Nothing that follows will be read: it is broken, no sitemap, or at its limit. The body need not be fetched further. */
+  readonly isDone?: true
 }
 
 /** What a whole sitemap was. */
@@ -39,7 +43,7 @@ export interface SitemapEnd {
   /** Absent: it is none. */
   readonly type?: SitemapType
   /** Entries in all; those beyond `limits.sitemapEntriesMax` are counted and not handed over. */
-  readonly entries: number
+  readonly entriesCount: number
   /** Decoded bytes that were read. */
   readonly bytes: number
   /** It was cut: on the wire, at a limit, or in the middle of an element. */
