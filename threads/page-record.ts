@@ -16,6 +16,7 @@ export interface PageFacts {
   readonly title?: string
   readonly lang?: string
   readonly canonical?: string
+  readonly refresh?: { readonly delaySeconds: number; readonly url: string }
   readonly robots?: RobotsDirectives
   readonly links?: number
   readonly nofollowLinks?: number
@@ -78,6 +79,7 @@ export function recordLine(parts: RecordParts): Uint8Array {
     title: facts.title?.slice(0, limits.titleCharsMax),
     lang: facts.lang,
     canonical: facts.canonical,
+    refresh: facts.refresh,
     robots: facts.robots,
     links: facts.links,
     nofollowLinks: facts.nofollowLinks === 0 ? undefined : facts.nofollowLinks,

@@ -5,7 +5,7 @@
 import fs from 'node:fs'
 import { SluiceError } from '../core/errors.ts'
 import type { PageMeta, PageRecord } from '../core/types.ts'
-import { fetchUrl, makeBase } from '../core/fetch-url.ts'
+import { fetchUrl } from '../core/fetch-url.ts'
 import { resolveLinks } from '../../threads/extractor.ts'
 import { charsetOf } from '../../threads/html/charset.ts'
 import { baseOf, LinkCollector } from '../../threads/html/links.ts'
@@ -69,14 +69,12 @@ export async function inspectDocument(document: InspectedDocument): Promise<Answ
   const links = resolveLinks(facts.links, base, charset.name)
   const counts: Record<string, number> = {}
   for (const { element } of links) counts[element] = (counts[element] ?? 0) + 1
-  const { refresh } = facts
-  const refreshTo = refresh === undefined ? undefined : fetchUrl(refresh.url, makeBase(base))
   const record = await recordOf(document, meta)
   return {
     charset: charset.name, charsetFrom: charset.from, ...(charset.unknownLabel !== undefined && { unknownCharset: charset.unknownLabel }),
     ...(record.title !== undefined && { title: record.title }), ...(record.lang !== undefined && { lang: record.lang }),
     base, ...(record.canonical !== undefined && { canonical: record.canonical }), robots: record.robots ?? {},
-    ...(refresh !== undefined && refreshTo !== undefined && { refresh: { delaySeconds: refresh.delaySeconds, url: refreshTo } }),
+    ...(record.refresh && { refresh: record.refresh }),
     text: facts.textLength, needsJs: record.needsJs === true, links, counts,
   }
 }

@@ -4,7 +4,7 @@
  * Glossary
  *   frontier   every URL that was discovered and has no outcome yet; on disk, the only unbounded place
  *   seed       a URL given by the user; depth 0
- *   outlink    a URL found in a page; depth of the page plus one (a redirect's target keeps the depth)
+ *   outlink    a URL found in a page; depth of the page plus one (the target of a redirect or of a quick refresh keeps the depth)
  *   origin     scheme, host and port; keys robots verdicts, connections and TLS
  *   host       the host name; keys queue, limiter and counts
  *   domain     the registrable domain of a host, by the public suffix list; keys caps and budgets
@@ -245,16 +245,16 @@ export interface PageMeta {
   readonly fetchedAtMs: number
   readonly contentType?: string
   readonly contentEncoding?: string
-  /** The Location header as sent, for a 3xx answer. */
+  /** The Location header as sent. */
   readonly location?: string
+  /** The Refresh header as sent. */
+  readonly refresh?: string
   readonly etag?: string
   readonly lastModified?: string
   /** The cookie jar holds another cookie than before, or another value of one. */
   readonly setsCookie?: true
   readonly ip?: string
   /** Name of the gateway that it came through. */
-  /** The cookie jar is on, and took something from this answer. */
-  readonly setsCookie?: true
   readonly gateway?: string
   readonly tls?: TlsFacts
   readonly timings: Timings
@@ -351,6 +351,8 @@ export interface PageRecord {
   readonly title?: string
   readonly lang?: string
   readonly canonical?: string
+  /** Where the page sends its reader, and after how long: its Refresh header, or its first refresh element with an address. */
+  readonly refresh?: { readonly delaySeconds: number; readonly url: string }
   /** Of meta elements and X-Robots-Tag together, as far as they are for us. */
   readonly robots?: { readonly noindex?: true; readonly nofollow?: true; readonly noarchive?: true }
   /** Distinct http and https addresses that the page links to. */

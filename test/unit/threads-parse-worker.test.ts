@@ -2,7 +2,7 @@ import { gzipSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
 import { SluiceError } from '../../engine/core/errors.ts'
 import { limits } from '../../engine/core/limits.ts'
-import type { PageMeta, ParsedResult } from '../../engine/core/types.ts'
+import type { PageMeta, ParsedResult, RefusalReason } from '../../engine/core/types.ts'
 import { contentHashOf } from '../../engine/core/url-key.ts'
 import type { Extractor, ParsedPage } from '../../threads/extractor.ts'
 import { LinkCollector } from '../../threads/html/links.ts'
@@ -123,8 +123,125 @@ describe('a redirect', () => {
     expect([result.outcome, result.links.count, result.refused.scheme]).toEqual(['redirect', 0, 1])
   })
 
-  it('without a Location is an answer without a target', async () => {
-    expect((await parse('x', { status: 304 })).outcome).toBe('http_error')
+  const site = 'http://site.example'
+  it.each<[what: string, status: number, location: string | undefined, outcome: string, redirectTo?: string, refused?: RefusalReason]>([
+    ['300 with its choice', 300, '/b', 'redirect', `${site}/b`],
+    ['300 without one', 300, undefined, 'http_error'],
+    ['304 that nobody asked for', 304, undefined, 'http_error'],
+    ['304 with a Location', 304, '/b', 'http_error'],
+    ['305, whose Location is a proxy', 305, 'http://proxy.example/', 'http_error'],
+    ['306, which has no meaning any more', 306, '/b', 'http_error'],
+    ['a status that is not known, as 300', 399, '/b', 'redirect', `${site}/b`],
+    ['a Location with a 200', 200, '/b', 'ok'],
+    ['a Location that is relative', 302, 'b?c', 'redirect', `${site}/dir/b?c`],
+    ['a Location with a fragment', 307, '/b#c', 'redirect', `${site}/b`],
+    ['a Location with spaces', 308, '/b c', 'redirect', `${site}/b%20c`],
+    ['a Location in UTF-8', 301, Buffer.from('/é?ü').toString('latin1'), 'redirect', `${site}/%C3%A9?%C3%BC`],
+    ['a Location in Latin-1', 301, '/\u00E9', 'redirect', `${site}/%E9`],
+    ['a Location with escapes and bytes', 301, '/%e2\u0098%', 'redirect', `${site}/%e2%98%`],
+    ['a host name in UTF-8', 301, Buffer.from('http://bücher.example/').toString('latin1'), 'redirect', 'http://xn--bcher-kva.example/'],
+    ['a host name in Latin-1', 301, 'http://b\u00FCcher.example/', 'redirect', 'http://b%FCcher.example/', 'invalid'],
+    ['a Location with a user', 302, 'http://me:secret@site.example/b', 'redirect', `${site}/b`],
+    ['another scheme with a user', 302, 'ftp://me:secret@site.example/b', 'redirect', 'ftp://***@site.example/b', 'scheme'],
+    ['a script', 302, 'javascript:alert(1)', 'redirect', 'javascript:alert(1)', 'scheme'],
+    ['data', 302, 'data:text/html,x', 'redirect', 'data:text/html,x', 'scheme'],
+    ['no address', 302, 'http://', 'redirect', 'http://', 'invalid'],
+    ['15 KB', 302, `/${'x'.repeat(15_000)}`, 'redirect', `/${'x'.repeat(limits.urlBytesMax - 1)}`, 'too_long'],
+  ])('is read: %s', async (_, ...[status, location, outcome, redirectTo, refused]) => {
+    // A body of HTML is there each time, and its links are followed with 200 alone.
+    const result = await parse('<a href=/in-the-body>x</a>', { status, ...(location !== undefined && { location }) })
+    const target = redirectTo === undefined || refused !== undefined ? [] : [`${redirectTo} (redirect)`]
+    expect([result.outcome, urls(result)]).toEqual([outcome, outcome === 'ok' ? ['http://site.example/in-the-body'] : target])
+    expect(recordOf(result)['redirectTo']).toBe(redirectTo)
+    expect(Object.entries(result.refused).filter(([, count]) => count > 0)).toEqual(refused === undefined ? [] : [[refused, 1]])
+  })
+})
+
+describe('a refresh', () => {
+  const element = (content: string): string => `<meta http-equiv=refresh content="${content}"><a href=/a>x</a>`
+  const refreshOf = (result: ParsedResult): unknown => recordOf(result)['refresh']
+  const hops = (count: number): string[] => Array.from({ length: count }, (_, index) => `http://site.example/${index}`)
+
+  it.each(['0; url=/next', '5;/next', '5.9; url=/next', '.5, /next'])('that is quick (%s) is a hop of the page, which is read all the same', async (content) => {
+    for (const result of [await parse(element(content)), await parse('<a href=/a>x</a>', { refresh: content })]) {
+      expect([result.outcome, urls(result)]).toEqual(['ok', ['http://site.example/next (redirect)', 'http://site.example/a']])
+      expect(recordOf(result)).toMatchObject({ refresh: { delaySeconds: Number.parseInt(`0${content}`, 10), url: 'http://site.example/next' }, links: 1 })
+    }
+  })
+
+  it('that is slow is a link, and no deeper than any other', async () => {
+    const slow = '6; url=/next'
+    expect(urls(await parse(element(slow)))).toEqual(['http://site.example/next', 'http://site.example/a'])
+    expect(urls(await parse('<a href=/a>x</a>', { refresh: slow }))).toEqual(['http://site.example/next', 'http://site.example/a'])
+    for (const result of [await parse(element(slow), { followLinks: false }), await parse('<a href=/a>x</a>', { refresh: slow, followLinks: false })]) {
+      expect([urls(result), result.refused.depth]).toEqual([[], 2])
+      expect(refreshOf(result)).toEqual({ delaySeconds: 6, url: 'http://site.example/next' })
+    }
+  })
+
+  it('that is quick is followed from the deepest page: a hop adds no depth', async () => {
+    const result = await parse(element('0; url=/next'), { followLinks: false })
+    expect([urls(result), result.refused.depth]).toEqual([['http://site.example/next (redirect)'], 1])
+  })
+
+  it('of the header goes before the element, which is a link then; without an address it goes before nothing', async () => {
+    const both = await parse(element('0; url=/element'), { refresh: '0; url=/header' })
+    expect(urls(both)).toEqual(['http://site.example/header (redirect)', 'http://site.example/element', 'http://site.example/a'])
+    expect(urls(await parse(element('0; url=/element'), { refresh: '0' }))).toEqual(['http://site.example/element (redirect)', 'http://site.example/a'])
+  })
+
+  it('of the header is relative to the page, of the element to its base, in the encoding of the document', async () => {
+    expect(urls(await parse('<base href=http://other.example/x/>', { refresh: '0; url=next' }))).toEqual(['http://site.example/dir/next (redirect)'])
+    const legacy = Buffer.from('<meta charset=windows-1252><base href=http://other.example/x/><meta http-equiv=refresh content="0; url=next?\u00E9">', 'latin1')
+    expect(urls(await parse(legacy))).toEqual(['http://other.example/x/next?%E9 (redirect)'])
+  })
+
+  it('counts in what is no HTML too', async () => {
+    expect(urls(await parse('text', { contentType: 'text/plain', refresh: '0; url=/next' }))).toEqual(['http://site.example/next (redirect)'])
+  })
+
+  it('behind as many hops as a chain has is a link', async () => {
+    const [last, over] = [{ redirectedFrom: hops(limits.redirectsMax - 1) }, { redirectedFrom: hops(limits.redirectsMax) }]
+    for (const [body, meta] of [[element('0; url=/next'), {}], ['<a href=/a>x</a>', { refresh: '0; url=/next' }]] as const) {
+      expect(urls(await parse(body, { ...meta, ...last }))[0]).toBe('http://site.example/next (redirect)')
+      expect(await parse(body, { ...meta, ...over })).toMatchObject({ outcome: 'ok' })
+      expect(urls(await parse(body, { ...meta, ...over }))[0]).toBe('http://site.example/next')
+    }
+  })
+
+  it.each(['javascript:alert(1)', 'data:text/html,x', 'mailto:a@b.example'])('to %s is refused once, and is no fact', async (target) => {
+    for (const seconds of [0, 60]) {
+      for (const result of [await parse(element(`${seconds}; url=${target}`)), await parse('<a href=/a>x</a>', { refresh: `${seconds}; url=${target}` })]) {
+        expect([urls(result), result.refused.scheme, refreshOf(result)]).toEqual([['http://site.example/a'], 1, undefined])
+      }
+    }
+  })
+
+  it('out of scope or against --exclude is refused once', async () => {
+    const collector = new LinkCollector({ include: [], exclude: [/next/] })
+    for (const seconds of [0, 60]) {
+      for (const [body, meta] of [[element(`${seconds}; url=/next`), {}], ['<a href=/a>x</a>', { refresh: `${seconds}; url=/next` }]] as const) {
+        const result = await parse(body, meta, { collector })
+        expect([urls(result), result.refused.pattern]).toEqual([['http://site.example/a'], 1])
+      }
+    }
+  })
+
+  it('is a fact and nothing else where refreshes are no links', async () => {
+    for (const seconds of [0, 60]) {
+      for (const [body, meta] of [[element(`${seconds}; url=/next`), {}], ['<a href=/a>x</a>', { refresh: `${seconds}; url=/next` }]] as const) {
+        const result = await parse(body, meta, { linkElements: ['a'] })
+        expect([urls(result), refreshOf(result)]).toEqual([['http://site.example/a'], { delaySeconds: seconds, url: 'http://site.example/next' }])
+      }
+    }
+  })
+
+  it('after more seconds than there are numbers has as many as there are', async () => {
+    expect(refreshOf(await parse(element(`${'9'.repeat(400)}; url=/next`)))).toEqual({ delaySeconds: Number.MAX_SAFE_INTEGER, url: 'http://site.example/next' })
+  })
+
+  it('of an error page is not followed, as its links are not', async () => {
+    expect((await parse(element('0; url=/next'), { status: 404, refresh: '0; url=/next' })).links.count).toBe(0)
   })
 })
 

@@ -35,7 +35,7 @@ export interface HtmlFacts {
   readonly description?: string
   readonly generator?: string
   readonly robots: RobotsDirectives
-  /** The first <meta http-equiv=refresh> with an address; it is among the links too, as `meta`. */
+  /** The first <meta http-equiv=refresh> with an address; it is among the links too, as `meta`, unless it is a hop. */
   readonly refresh?: { readonly delaySeconds: number; readonly url: string }
   readonly links: RawLinks
   /** Start tags h1 to h6. */

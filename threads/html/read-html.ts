@@ -28,6 +28,8 @@ export interface ReadHtmlOptions {
   readonly linkElements?: readonly LinkElement[] | undefined
   /** Our product token in lower case: a meta element of that name is read as one named robots. */
   readonly agent?: string | undefined
+  /** A refresh within so many seconds is a hop and none of the links; default: it is a link. */
+  readonly hopSecondsMax?: number | undefined
   /** Note where shown text lies, see `HtmlFacts.texts`. */
   readonly wantsText?: boolean
 }
@@ -85,7 +87,7 @@ class ScannedLinks implements RawLinks {
 }
 
 /** The first refresh that has an address; no other meta element stays among the links, nor that one unless it is one. */
-function keepRefresh(notes: Notes, values: Values, isLink: boolean): Refresh | undefined {
+function keepRefresh(notes: Notes, values: Values, isLink: (refresh: Refresh) => boolean): Refresh | undefined {
   const { links } = notes
   let first: Refresh | undefined
   let kept = 0
@@ -96,7 +98,7 @@ function keepRefresh(notes: Notes, values: Values, isLink: boolean): Refresh | u
       // The first one counts: a page goes to one address only.
       if (refresh === undefined || first !== undefined) continue
       first = refresh
-      if (!isLink) continue
+      if (!isLink(refresh)) continue
     }
     if (kept !== index) links.copyWithin(LINK_WORDS * kept, at, at + LINK_WORDS)
     kept += 1
@@ -160,8 +162,8 @@ export function scanDocument(bytes: Uint8Array, options: ReadHtmlOptions = {}): 
 
 export function readHtml(bytes: Uint8Array, options: ReadHtmlOptions = {}): HtmlFacts {
   const { charset, notes, values } = scanDocument(bytes, options)
-  const { linkElements: wanted = pageLinkElements } = options
-  const refresh = keepRefresh(notes, values, wanted.includes('meta'))
+  const { linkElements: wanted = pageLinkElements, hopSecondsMax = -1 } = options
+  const refresh = keepRefresh(notes, values, ({ delaySeconds }) => wanted.includes('meta') && delaySeconds > hopSecondsMax)
   const text = (fact: number, of: 'attribute' | 'text' = 'attribute'): string => {
     const start = notes.factStart(fact)
     return start < 0 ? '' : values[of](start, Math.min(notes.factEnd(fact), start + FACT_BYTES_MAX))

@@ -19,7 +19,7 @@ export function parseRefresh(content: string): Refresh | undefined {
   // A time, at least a dot, and something that ends it.
   if (!/[\d.]/.test(before) || !/[\t\n\f\r ;,]$/.test(before)) return undefined
   const url = unquoted(rest)
-  return url === '' ? undefined : { delaySeconds: Number(digits), url }
+  return url === '' ? undefined : { delaySeconds: Math.min(Number(digits), Number.MAX_SAFE_INTEGER), url }
 }
 
 function unquoted(text: string): string {

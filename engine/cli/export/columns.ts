@@ -24,6 +24,10 @@ export const pageColumns = columnsOf<PageRecord>({
   url: 'text', redirectTo: 'text', redirectedFrom: chain, status: 'integer', outcome: 'text', code: 'text', fetchedAt: 'time',
   depth: 'integer', referrer: 'text', attempts: 'integer', contentType: 'text', charset: 'text', unknownCharset: 'text',
   bytes: 'integer', wireBytes: 'integer', truncated: 'flag', title: 'text', lang: 'text', canonical: 'text',
+  refresh: [
+    { name: 'refreshSeconds', kind: 'integer', read: ({ refresh }) => refresh?.delaySeconds },
+    { name: 'refreshTo', kind: 'text', read: ({ refresh }) => refresh?.url },
+  ],
   robots: [
     { name: 'noindex', kind: 'flag', read: ({ robots }) => robots?.noindex },
     { name: 'nofollow', kind: 'flag', read: ({ robots }) => robots?.nofollow },
