@@ -22,7 +22,7 @@
 import type { EndedUrl } from '../storage/store.ts'
 import { limits } from './core/limits.ts'
 import type { NearDuplicatePolicy } from './core/options.ts'
-import { noLinks } from './core/types.ts'
+import type { LinkList } from './core/types.ts'
 
 const BLOCKS = 4
 const ENTRY_WORDS = 2 + BLOCKS
@@ -130,9 +130,10 @@ export interface ComparedPage {
 
 /**
  * A page as it is handed to the commit: marked when it has nearly the text of one that was handed over before, and with
- * `skip` without its links, which count as refused. It is remembered unless it is marked: what it resembles is there; and
- * with `skip` unless its links were too deep, since then they are still to be followed from a page that is like it and less
- * deep. To be called for each page once, and only when it will be stored: a page that comes again would resemble itself.
+ * `skip` without its links, which count as refused; but a refresh is followed, since nothing else may lead to its target.
+ * It is remembered unless it is marked: what it resembles is there; and with `skip` unless its links were too deep, since
+ * then they are still to be followed from a page that is like it and less deep. To be called for each page once, and only
+ * when it will be stored: a page that comes again would resemble itself.
  */
 export function comparedWithStored({ nearDuplicates: table, options }: ComparingParts, { ended, simhash, followsLinks }: ComparedPage): EndedUrl {
   // A page that was fetched before would resemble its own earlier text.
@@ -143,5 +144,15 @@ export function comparedWithStored({ nearDuplicates: table, options }: Comparing
   }
   const marked: EndedUrl = { ...ended, isNearDuplicate: true, line: Buffer.concat([ended.line, MARK]) }
   if (options.nearDuplicates === 'count') return marked
-  return { ...marked, links: noLinks, refused: { ...ended.refused, near_duplicate: ended.links.count } }
+  const links = redirectsOf(ended.links)
+  return { ...marked, links, refused: { ...ended.refused, near_duplicate: ended.links.count - links.count } }
+}
+
+/** Those that are followed as redirects are. */
+function redirectsOf(links: LinkList): LinkList {
+  const kept = Array.from({ length: links.count }, (_, index) => index).filter((index) => links.isRedirect(index))
+  return {
+    count: kept.length, isRedirect: () => true,
+    fingerprint: (index) => links.fingerprint(kept[index]!), hostHash: (index) => links.hostHash(kept[index]!), url: (index) => links.url(kept[index]!),
+  }
 }

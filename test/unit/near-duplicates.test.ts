@@ -129,6 +129,15 @@ describe('a page on its way to the commit', () => {
     expect(recordOfLine(marked.line)).toHaveProperty('nearDuplicate', true)
   })
 
+  it('leads on with skip where it refreshes itself to, since nothing else may lead there', () => {
+    const engine = parts('skip')
+    const links = { ...linkList(['http://a.test/1', 'http://a.test/hop', 'http://a.test/2']), isRedirect: (index: number) => index === 1 }
+    comparedWithStored(engine, { ended: page, followsLinks: true, simhash: first })
+    const marked = comparedWithStored(engine, { ended: { ...page, links }, followsLinks: true, simhash: near })
+    expect([marked.links.count, marked.links.url(0), marked.links.isRedirect(0), marked.refused?.near_duplicate]).toEqual([1, 'http://a.test/hop', true, 2])
+    expect(marked.links.fingerprint(0)).toEqual(links.fingerprint(1))
+  })
+
   it('keeps its links with skip when the page that it is like was too deep for its own to be followed', () => {
     const engine = parts('skip')
     const deep = { ended: page, simhash: first, followsLinks: false }
