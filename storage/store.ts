@@ -45,6 +45,7 @@ export type PageAnswer = Omit<PreviousFetch, 'fetchedAtMs' | 'intervalMs'>
 /** What is remembered of an ended URL, under its fingerprint. Its status is 0 when no server answered. */
 export interface PageRow extends PageAnswer {
   readonly url: string
+  readonly kind?: 'sitemap'
   readonly outcome: Outcome
   readonly code?: string
   readonly fetchedAtMs: number

@@ -175,6 +175,14 @@ function isSession(name: string, value: string): boolean {
   return sessionNames.has(name) || name.startsWith('aspsessionid') || (maybeSessionNames.has(name) && LONG_HEX.test(value))
 }
 
+/**
+ * Of a sitemap, by the key of its address: the page of the same address, which some page may link to, is another URL of the
+ * crawl. No key begins like this one.
+ */
+export function sitemapFingerprintOf(key: string): Uint8Array {
+  return fingerprintOf(`sitemap ${key}`)
+}
+
 /** 16 bytes: the first 128 bits of SHA-256 of the key. */
 export function fingerprintOf(key: string): Uint8Array {
   const bytes = new Uint8Array(16)

@@ -69,10 +69,12 @@ export interface PlanView {
   readonly commitNumber: number
 }
 
-interface Link {
+export interface Link {
   readonly url: string
   readonly name: string
   readonly isRedirect: boolean
+  /** A sitemap lists it. Its site means it, so that its queries are not counted. */
+  readonly isListed?: true
   /** Host of the page that it stands in. */
   readonly from: string
 }
@@ -158,7 +160,7 @@ export class Admission {
 
   /** Judges a link that is new. */
   admit(link: Link): Verdict {
-    const { name, isRedirect, url } = link
+    const { name, isRedirect, isListed, url } = link
     if (!this.#inScope(name)) return 'scope'
     const host = this.#hosts.of(name)
     if (host.isExcluded) return 'excluded_host'
@@ -166,14 +168,14 @@ export class Admission {
     // done. It takes that one's place in the queue.
     const full = isRedirect ? undefined : this.#fullness(name)
     if (full === 'store_full') return full
-    if (!isRedirect && this.#hasQueriesEnough(url)) return 'query_growth'
+    if (!isRedirect && isListed !== true && this.#hasQueriesEnough(url)) return 'query_growth'
     return full ?? 'admitted'
   }
 
   /** Counts a link that comes in. */
-  take({ name, url, from }: Link): void {
+  take({ name, url, from, isListed }: Link): void {
     this.domains?.link(from, name)
-    const path = this.#queryPathOf(url)
+    const path = isListed === true ? undefined : this.#queryPathOf(url)
     if (path === undefined) return
     const id = keyText(path)
     const entry = this.#queryPathsById.get(id) ?? { path, urls: 0 }

@@ -2,7 +2,7 @@
  * The values of the tables as bytes. Main thread. Invariant: what is written is read back equal; a row that does not
  * decode throws `store_corrupt`, so that `check` finds it. Pure apart from the arena's own memory.
  *
- *   page row    status (2) outcome (1) flags (1) depth (2) priority (1) fetched at, ms (6) url  [code] [content hash (16)]
+ *   page row    status (2) kind and outcome (1: four bits each) flags (1) depth (2) priority (1) fetched at, ms (6) url  [code] [content hash (16)]
  *               [etag] [modified] [payload digest (20), its date, ms (6)] [due at, ms (6), interval, ms (6)] [gone times (1)]
  *   host row    name, then the facts as JSON or nothing
  *
@@ -104,6 +104,11 @@ export class RowReader {
   }
 }
 
+/** Codes of what a URL is; 0: a page. */
+const SITEMAP = 1
+const OUTCOME_BITS = 4
+const OUTCOME_MASK = 0x0f
+
 const CODE = 1
 const HASH = 2
 const ETAG = 4
@@ -126,7 +131,7 @@ export function encodePageRow(arena: Arena, page: PageRow): Uint8Array {
   return arena.row(room, (chunk, start) => {
     const flags = flagsOfPage(page)
     chunk.writeUInt16BE(page.status, start)
-    chunk[start + 2] = outcomes.indexOf(page.outcome)
+    chunk[start + 2] = outcomes.indexOf(page.outcome) | (page.kind === undefined ? 0 : SITEMAP << OUTCOME_BITS)
     chunk[start + 3] = flags
     chunk.writeUInt16BE(page.depth, start + 4)
     chunk[start + 6] = page.priority
@@ -159,8 +164,9 @@ function putBytes(chunk: Buffer, at: number, bytes: Uint8Array): number {
 export function decodePageRow(value: Uint8Array): PageRow {
   const reader = new RowReader(value)
   const status = reader.u16()
-  const outcome = outcomes[reader.u8()]
-  if (outcome === undefined) throw new SluiceError('store_corrupt', 'a page row has an unknown outcome')
+  const what = reader.u8()
+  const [outcome, kind] = [outcomes[what & OUTCOME_MASK], what >> OUTCOME_BITS]
+  if (outcome === undefined || kind > SITEMAP) throw new SluiceError('store_corrupt', 'a page row has an unknown outcome or kind')
   const flags = reader.u8()
   const [depth, priority, fetchedAtMs, url] = [reader.u16(), reader.u8(), reader.short(), reader.text()]
   const has = <T>(flag: number, read: () => T): T | undefined => ((flags & flag) === 0 ? undefined : read())
@@ -176,7 +182,7 @@ export function decodePageRow(value: Uint8Array): PageRow {
     url, status, outcome, fetchedAtMs, depth, priority,
     ...(code !== undefined && { code }), ...(contentHash && { contentHash }), ...(etag !== undefined && { etag }),
     ...(lastModified !== undefined && { lastModified }), ...payload, ...(due && { due }),
-    ...(goneTimes !== undefined && { goneTimes }),
+    ...(goneTimes !== undefined && { goneTimes }), ...(kind === SITEMAP && { kind: 'sitemap' }),
   }
 }
 

@@ -21,7 +21,7 @@ import { limits } from '../../engine/core/limits.ts'
 import { askPriority } from '../../engine/core/priority.ts'
 import { stateOfOutcome, type Counters, type FullReason, type NewUrl, type Outcome, type PreviousFetch, type QueuedUrl, type RefusalReason } from '../../engine/core/types.ts'
 import type { AgainUrl, CommitBatch, CommitResult, DeferredUrl, EndedUrl, PageAnswer, PageRow, ShedUrl } from '../store.ts'
-import { Admission, isQueueFull, type PlanView } from './admission.ts'
+import { Admission, isQueueFull, type Link, type PlanView } from './admission.ts'
 import { Arena, decodePageRow, decodeState, encodePageRow, encodeState } from './codec.ts'
 import type { Write } from './environment.ts'
 import { dueKey, fingerprintOfSeen, hostKeyOf, keyText, seenKey } from './layout.ts'
@@ -84,10 +84,17 @@ export class Plan {
     const key = seenKey(this.#view.hashOf(url.host), url.fingerprint)
     const seen = this.admission.seenAs(key, url.host)
     if (seen !== undefined) return url.again !== undefined && this.#again(url.host, seen, url)
+    if (url.referrer !== undefined) return this.#addListed(key, { ...url, referrer: url.referrer })
     const host = this.#hosts.of(url.host)
     if (host.isExcluded) return this.#refuse('excluded_host')
     this.#enter(host, key, { ...url, priority: this.#priorityOf(url, true) })
     return true
+  }
+
+  /** What a site lists itself is not the user's word: the rules for links hold. */
+  #addListed(key: Uint8Array, { again: _again, ...url }: NewUrl & { readonly referrer: string }): boolean {
+    const link = { url: url.url, name: url.host, isRedirect: false, isListed: true, from: hostOfUrl(url.referrer) } as const
+    return this.#admit(link, url, (host, priority) => this.#enter(host, key, { ...url, priority }))
   }
 
   #tryAgain({ host, fingerprint }: AgainUrl): boolean {
@@ -117,7 +124,7 @@ export class Plan {
     this.counters[was] -= 1
     this.counters.discovered -= 1
     const priority = Math.min(page.priority, given?.priority ?? page.priority)
-    this.#enter(host, key, { url, host: host.name, fingerprint: fingerprintOfSeen(key), depth: page.depth, priority }, true)
+    this.#enter(host, key, { url, host: host.name, fingerprint: fingerprintOfSeen(key), depth: page.depth, priority, ...(page.kind && { kind: page.kind }) }, true)
     return true
   }
 
@@ -128,7 +135,7 @@ export class Plan {
     const state = stateOfOutcome[outcome]
     this.#settle(key, outcome, pageRowOf(ended))
     this.counters[state] += 1
-    if (state === 'done') {
+    if (state === 'done' && url.kind === undefined) {
       this.counters.pages += 1
       this.counters.wireBytes += ended.wireBytes
       this.counters.bodyBytes += ended.bodyBytes
@@ -200,24 +207,30 @@ export class Plan {
     const name = hostOfUrl(url)
     const depth = isRedirect ? from.depth : Math.min(from.depth + 1, limits.depthMax)
     invariant(Buffer.compare(this.#view.hashOf(name), hostKeyOf(key)) === 0, 'a link carries the hash of its host')
-    const link = { url, name, isRedirect, from: from.host }
+    const facts = { url, host: name, depth, priority: isRedirect ? from.priority : Math.min(depth, limits.priorityMax), referrer: from.url, ...(from.kind && { kind: from.kind }) }
+    return this.#admit({ url, name, isRedirect, from: from.host }, facts, (host, priority) => {
+      if (isRedirect) this.#enterRedirected({ ...from, priority }, host, key, url)
+      else this.#enter(host, key, { ...facts, priority, fingerprint: fingerprintOfSeen(key) })
+    })
+  }
+
+  /** Has a URL that is new enter the queue, if the rules for links let it in. */
+  #admit(link: Link, facts: Omit<NewUrl, 'fingerprint'>, enter: (host: PlannedHost, priority: number) => void): boolean {
     const verdict = this.admission.admit(link)
-    const facts = { url, host: name, depth, priority: isRedirect ? from.priority : Math.min(depth, limits.priorityMax), referrer: from.url }
     if (verdict === 'store_full') return this.#refuseFull(facts, verdict)
     if (verdict !== 'admitted' && !isQueueFull(verdict)) return this.#refuse(verdict)
-    const [host, priority] = [this.#hosts.of(name), this.#priorityOf(facts, false)]
+    const [host, priority] = [this.#hosts.of(link.name), this.#priorityOf(facts, link.isListed === true)]
     // A queue that is full gives up its worst URL of this host for a better one.
     if (isQueueFull(verdict) && !this.#evictWorse(host, priority, verdict)) return this.#refuseFull({ ...facts, priority }, verdict)
     this.admission.take(link)
-    if (isRedirect) this.#enterRedirected({ ...from, priority }, host, key, url)
-    else this.#enter(host, key, { ...facts, priority, fingerprint: fingerprintOfSeen(key) })
+    enter(host, priority)
     return true
   }
 
-  /** The user may say otherwise. */
-  #priorityOf({ url, host, depth, priority, referrer }: Omit<NewUrl, 'fingerprint'>, isSeed: boolean): number {
+  /** The user may say otherwise of a page. */
+  #priorityOf({ url, host, depth, priority, referrer, kind }: Omit<NewUrl, 'fingerprint'>, isSeed: boolean): number {
     const { priorityOf } = this.#view.linkRules
-    return priorityOf === undefined ? priority : askPriority(priorityOf, { url, host, depth, priority, isSeed, ...(referrer !== undefined && { referrer }) })
+    return priorityOf === undefined || kind !== undefined ? priority : askPriority(priorityOf, { url, host, depth, priority, isSeed, ...(referrer !== undefined && { referrer }) })
   }
 
   #refuseFull({ url, host, depth, priority }: Omit<ShedUrl, 'reason' | 'action'>, reason: FullReason): false {
@@ -234,21 +247,27 @@ export class Plan {
     if (url === undefined) return false
     this.#left(host, url)
     const key = seenKey(this.#view.hashOf(host.name), url.fingerprint)
-    this.#settle(key, 'dropped', { fetchedAtMs: 0, url: url.url, status: 0, outcome: 'dropped', code, depth: url.depth, priority: url.priority })
+    this.#settle(key, 'dropped', { fetchedAtMs: 0, url: url.url, status: 0, outcome: 'dropped', code, depth: url.depth, priority: url.priority, ...(url.kind && { kind: url.kind }) })
     this.counters.dropped += 1
     this.shed.push({ url: url.url, host: host.name, depth: url.depth, priority: url.priority, reason: code, action: 'dropped' })
     return true
   }
 
   #enterRedirected(from: QueuedUrl, host: PlannedHost, key: Uint8Array, url: string): void {
-    const { depth, priority, referrer, hasCookie } = from
+    const { depth, priority, referrer, hasCookie, kind } = from
     const redirectedFrom = chainOf(from)
-    this.#enter(host, key, { url, host: host.name, fingerprint: fingerprintOfSeen(key), depth, priority, redirectedFrom, ...(hasCookie && { hasCookie }), ...(referrer === undefined ? {} : { referrer }) })
+    this.#enter(host, key, {
+      url, host: host.name, fingerprint: fingerprintOfSeen(key), depth, priority, redirectedFrom,
+      ...(hasCookie && { hasCookie }), ...(referrer === undefined ? {} : { referrer }), ...(kind && { kind }),
+    })
   }
 
   #enter(host: PlannedHost, key: Uint8Array, url: NewUrl, isAgain = false): void {
-    const { depth, priority, referrer, redirectedFrom, hasCookie } = url
-    const head: RowHead = { depth, priority, attempts: 0, isAgain, ...(referrer !== undefined && { referrer }), ...(redirectedFrom && { redirectedFrom }), ...(hasCookie && { hasCookie }) }
+    const { depth, priority, referrer, redirectedFrom, hasCookie, kind } = url
+    const head: RowHead = {
+      depth, priority, attempts: 0, isAgain, ...(referrer !== undefined && { referrer }), ...(redirectedFrom && { redirectedFrom }),
+      ...(hasCookie && { hasCookie }), ...(kind && { kind }),
+    }
     const of = this.admission.classOf(host.name)
     this.queue.add(host, of, head, url)
     this.#entered.add(keyText(key))
@@ -315,8 +334,9 @@ function remembering(hashOf: (host: string) => Uint8Array): (host: string) => Ui
 
 /** What is remembered of a URL that ended. Where no server answered, what was known of its page before stands. */
 function pageRowOf({ url, outcome, code, atMs, page, due }: EndedUrl): PageRow {
-  const { depth, priority, previous } = url
+  const { depth, priority, previous, kind } = url
   const row: Mutable<PageRow> = { ...(page ?? before(previous)), url: url.url, outcome, fetchedAtMs: atMs, depth, priority }
+  if (kind !== undefined) row.kind = kind
   if (code !== undefined) row.code = code
   if (due !== undefined) row.due = due
   return row

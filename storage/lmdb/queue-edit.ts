@@ -86,8 +86,11 @@ export class QueueEdit {
   /** Puts a URL that was taken out under a later moment. */
   defer(url: QueuedUrl, attempts: number, notBeforeMs: number): void {
     const key = deferredRow(hostKeyOf(url.row), notBeforeMs, url.sequence)
-    const { depth, priority, referrer, redirectedFrom, hasCookie, previous } = url
-    const head = { depth, priority, attempts, isAgain: previous !== undefined, ...(referrer !== undefined && { referrer }), ...(redirectedFrom && { redirectedFrom }), ...(hasCookie && { hasCookie }) }
+    const { depth, priority, referrer, redirectedFrom, hasCookie, previous, kind } = url
+    const head = {
+      depth, priority, attempts, isAgain: previous !== undefined, ...(referrer !== undefined && { referrer }), ...(redirectedFrom && { redirectedFrom }),
+      ...(hasCookie && { hasCookie }), ...(kind && { kind }),
+    }
     this.#writes.push({ table: 'queue', key, value: encodeQueueRow(this.#view.arena, url.host, head, [url]) })
   }
 
@@ -142,7 +145,7 @@ export class QueueEdit {
 }
 
 function isAlike(a: RowHead, b: RowHead): boolean {
-  return a.depth === b.depth && a.referrer === b.referrer && a.isAgain === b.isAgain && a.attempts === b.attempts
+  return a.depth === b.depth && a.referrer === b.referrer && a.isAgain === b.isAgain && a.kind === b.kind && a.attempts === b.attempts
     && a.redirectedFrom === undefined && b.redirectedFrom === undefined
 }
 

@@ -6,6 +6,7 @@
  *   key     ... first sequence                                                                          layout.ts
  *   head    depth (2) priority (1) attempts (1) flags (1)  [referrer] [count (1), texts of the chain]
  *   a URL   offset (1) fingerprint (16) form (1) length (2) bytes                   repeated to the end of the row
+ *   flags   lowest bit first: referrer, chain, they had their outcome before, they are sitemaps
  *   form    0: the whole address; 1: what follows `http://HOST`; 2: what follows `https://HOST`
  *
  * URLs leave a row one by one: it is written again without them, and removed with its last.
@@ -26,6 +27,7 @@ export interface RowHead {
   readonly hasCookie?: true
   /** They had their outcome before: the page row tells which. */
   readonly isAgain: boolean
+  readonly kind?: 'sitemap'
 }
 
 export interface RowUrl {
@@ -40,6 +42,7 @@ const HEAD_BYTES = 5
 const REFERRER = 1
 const CHAIN = 2
 const AGAIN = 4
+const SITEMAP = 8
 const COOKIE = 16
 const FINGERPRINT_BYTES = 16
 const URL_HEAD_BYTES = 1 + FINGERPRINT_BYTES + 3
@@ -68,7 +71,7 @@ export function encodeQueueRow(arena: Arena, host: string, head: RowHead, urls: 
     chunk.writeUInt16BE(head.depth, start)
     chunk[start + 2] = head.priority
     chunk[start + 3] = Math.min(head.attempts, 0xff)
-    chunk[start + 4] = (referrer === undefined ? 0 : REFERRER) | (chain.length === 0 ? 0 : CHAIN) | (head.isAgain ? AGAIN : 0) | (head.hasCookie ? COOKIE : 0)
+    chunk[start + 4] = (referrer === undefined ? 0 : REFERRER) | (chain.length === 0 ? 0 : CHAIN) | (head.isAgain ? AGAIN : 0) | (head.kind === undefined ? 0 : SITEMAP) | (head.hasCookie ? COOKIE : 0)
     let at = start + HEAD_BYTES
     if (referrer !== undefined) at = putText(chunk, at, referrer)
     if (chain.length > 0) chunk[at++] = chain.length
@@ -159,7 +162,7 @@ export function decodeHead(value: Uint8Array): RowHead {
   return {
     depth, priority, attempts, isAgain: (flags & AGAIN) !== 0,
     ...(referrer !== undefined && { referrer }), ...(redirectedFrom && { redirectedFrom }),
-    ...((flags & COOKIE) !== 0 && { hasCookie: true }),
+    ...((flags & SITEMAP) !== 0 && { kind: 'sitemap' }), ...((flags & COOKIE) !== 0 && { hasCookie: true }),
   }
 }
 

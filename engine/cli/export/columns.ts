@@ -49,7 +49,7 @@ export const pageColumns = columnsOf<PageRecord>({
 })
 
 export const queueColumns = columnsOf<QueueRecord>({
-  url: 'text', host: 'text', depth: 'integer', priority: 'integer', attempts: 'integer', referrer: 'text', redirectedFrom: chain,
+  url: 'text', host: 'text', kind: 'text', depth: 'integer', priority: 'integer', attempts: 'integer', referrer: 'text', redirectedFrom: chain,
   later: 'flag', notBefore: 'time', sequence: 'integer',
 })
 
@@ -59,7 +59,7 @@ export const hostColumns = columnsOf<HostLine>({
 })
 
 export const failureColumns = columnsOf<FailureRecord>({
-  url: 'text', host: 'text', code: 'text', status: 'integer', fetchedAt: 'time', depth: 'integer', priority: 'integer', dueAt: 'time',
+  url: 'text', host: 'text', kind: 'text', code: 'text', status: 'integer', fetchedAt: 'time', depth: 'integer', priority: 'integer', dueAt: 'time',
 })
 
 function columnsOf<T>(fields: Fields<T>): readonly Column<T>[] {

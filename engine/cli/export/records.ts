@@ -14,6 +14,8 @@ const rowsMax = { queue: 256, pages: 1_024, hosts: 64 } as const
 export interface QueueRecord {
   readonly url: string
   readonly host: string
+  /** Absent: a page. */
+  readonly kind?: 'sitemap'
   readonly depth: number
   /** 0 is first. */
   readonly priority: number
@@ -48,6 +50,8 @@ export interface HostLine extends Omit<HostRecord, 'name' | 'robots' | 'answered
 export interface FailureRecord {
   readonly url: string
   readonly host: string
+  /** Absent: a page. */
+  readonly kind?: 'sitemap'
   readonly code?: string
   /** Of the last answer; absent when no server answered. */
   readonly status?: number
@@ -66,9 +70,9 @@ export function* queueRecords(store: Store): Generator<readonly QueueRecord[], v
 }
 
 function queueRecord(row: QueuedUrl & { readonly notBeforeMs?: number }): QueueRecord {
-  const { url, host, depth, priority, attempts, referrer, redirectedFrom, isLater, notBeforeMs, sequence } = row
+  const { url, host, kind, depth, priority, attempts, referrer, redirectedFrom, isLater, notBeforeMs, sequence } = row
   return {
-    url, host, depth, priority, attempts, ...(referrer !== undefined && { referrer }), ...(redirectedFrom && { redirectedFrom }),
+    url, host, ...(kind && { kind }), depth, priority, attempts, ...(referrer !== undefined && { referrer }), ...(redirectedFrom && { redirectedFrom }),
     ...(isLater && { later: isLater }), ...(notBeforeMs !== undefined && { notBefore: iso(notBeforeMs) }), sequence,
   }
 }
@@ -98,9 +102,9 @@ function verdictOf([origin, { rule, status, crawlDelayMs, expiresAtMs }]: [strin
 export function* failureRecords(store: Store, nowMs: number): Generator<readonly FailureRecord[], void> {
   for (const rows of partsOf((cursor) => store.pageRows(cursor, rowsMax.pages))) {
     yield rows.filter(({ page }) => page.outcome === 'failed' && page.fetchedAtMs <= nowMs).map(({ host, page }) => {
-      const { url, code, status, fetchedAtMs, depth, priority, due } = page
+      const { url, kind, code, status, fetchedAtMs, depth, priority, due } = page
       return {
-        url, host, ...(code !== undefined && { code }), ...(status !== 0 && { status }), fetchedAt: iso(fetchedAtMs), depth, priority,
+        url, host, ...(kind && { kind }), ...(code !== undefined && { code }), ...(status !== 0 && { status }), fetchedAt: iso(fetchedAtMs), depth, priority,
         ...(due && { dueAt: iso(due.atMs) }),
       }
     })
