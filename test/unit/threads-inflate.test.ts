@@ -63,6 +63,13 @@ describe.each([['by the synchronous handle', false], ['by streams', true]])('Inf
     }
   })
 
+  it('refuses gzip of more than a thousand members: each has its cost, however little it holds', async () => {
+    const empty = zlib.gzipSync('')
+    const members = (count: number): Buffer => Buffer.concat([Buffer.alloc((count - 1) * empty.length, empty), zlib.gzipSync('last')])
+    expect(bytesOf(await inflate(members(1_000), 'gzip')).toString()).toBe('last')
+    expect(await inflate(members(1_001), 'gzip')).toEqual(bad)
+  })
+
   it('compares the checksum and the length of each gzip member that is whole', async () => {
     // Stored, so that a changed byte leaves the stream readable: only the checksum knows.
     const stored = zlib.gzipSync(text, { level: 0 })
