@@ -1,11 +1,11 @@
 /**
- * Where the compiled entry of the parse workers lies. Node 20 cannot load a worker from TypeScript source, so when this
+ * Where the compiled entries of the worker threads lie. Node 20 cannot load a worker from TypeScript source, so when this
  * module itself runs as source (under vitest), the entry is the one that `npm run build` wrote to dist/. Main thread.
  */
 import { fileURLToPath } from 'node:url'
 
-export function workerPath(): string {
+/** `entry`: under this folder; by default that of the parse workers. */
+export function workerPath(entry = 'worker-entry.js'): string {
   const here = import.meta.url
-  const entry = here.endsWith('.ts') ? '../dist/threads/worker-entry.js' : './worker-entry.js'
-  return fileURLToPath(new URL(entry, here))
+  return fileURLToPath(new URL(here.endsWith('.ts') ? `../dist/threads/${entry}` : `./${entry}`, here))
 }

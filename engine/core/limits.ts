@@ -345,6 +345,11 @@ export const limits = {
   // What is read of a sitemap (threads/sitemap/)
   /** sitemaps.org: "this value must be less than 2,048 characters". */
   sitemapLocCharsMax: 2_048,
+  /** Of the thread that reads them; a chunk and what it holds take a few megabytes. */
+  sitemapHeapMb: 64,
+  /** The thread ends when no sitemap was read for so long, and has so long to end by itself. */
+  sitemapIdleMsMax: 5_000,
+  sitemapExitMsMax: 500,
 } as const
 
 invariant(limits.commitQueueUrlsMax >= limits.commitUrlsMax, 'a whole batch fits into the commit queue')
