@@ -45,6 +45,7 @@ import { ShedLog } from './shed-log.ts'
 import { StatusServer } from './listen.ts'
 import { Suspects } from './suspects.ts'
 import { Cookies } from './web/cookies.ts'
+import { readExemptHosts } from './web/robots-exempt.ts'
 import { RobotsGate } from './web/robots.ts'
 import { Session } from './web/session.ts'
 
@@ -130,7 +131,7 @@ async function openAll(given: CrawlOptionsGiven, on: StageEvents, closers: Close
   const robots = new RobotsGate({
     fetcher, clock, userAgent: options.userAgent, deadlineMs: options.timeoutMs,
     readRobots: (file, productToken) => pool.readRobots(file, productToken),
-    stored: (host) => store.host(host)?.robots,
+    stored: (host) => store.host(host)?.robots, isExempt: readExemptHosts(options.robots),
   })
   const scheduler = new Scheduler({
     store, options, clock, random: Math.random, onWork: on.onWork,

@@ -13,6 +13,7 @@ import type { Settled } from './parse-stage.ts'
 import { pressureOf } from './pressure.ts'
 import type { Run } from './run.ts'
 import { givenUpOf, parkedStats, restsOf } from './schedule/host-memory.ts'
+import { robotsStatsOf } from './web/robots-stats.ts'
 
 /** Utilisation of the loops between two looks, 0 to 1. Each reader has its own, so that none shortens the time of another. */
 export class LoopMeter {
@@ -77,8 +78,6 @@ export function hostStatsOf(parts: CrawlParts, name: string): HostStats | undefi
   const record = parts.store.host(name)
   if (record === undefined) return undefined
   const host = parts.scheduler.host(name)
-  const robots: Record<string, 'allow' | 'disallow' | 'rules'> = {}
-  for (const [origin, verdict] of Object.entries(record.robots ?? {})) robots[origin] = verdict.rule
   const { restMs, backoffMs, retryAfterMs } = restsOf(host, record, parts.clock)
   const [code, givenUp, parked] = host === undefined ? [record.failureCode, record.givenUp, record.parked] : [host.failureCode, givenUpOf(host), host.parked]
   return Object.freeze({
@@ -92,6 +91,6 @@ export function hostStatsOf(parts: CrawlParts, name: string): HostStats | undefi
     unhealthy: host?.healthFacts?.isUnwell === true,
     failures: host?.failures ?? record.failures ?? 0, ...(code !== undefined && { failureCode: code }),
     ...(givenUp !== undefined && { givenUp: { code: givenUp.code, at: new Date(givenUp.atMs).toISOString() } }),
-    ...(parked !== undefined && { parked: parkedStats(parked) }), robots,
+    ...(parked !== undefined && { parked: parkedStats(parked) }), robots: robotsStatsOf(record.robots),
   })
 }

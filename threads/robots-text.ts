@@ -15,7 +15,7 @@
  *   - paths are compared by the RFC's own rule for escapes, and reserved characters as they are written (robots-path.ts);
  *   - a line is read whole, however long; a pattern that begins with neither `/` nor `*` matches nothing;
  *   - a text that begins with `<` is a page and no robots.txt: it has no rules; a mark of byte order is read, half of one
- *     is not; robots.txt itself may always be fetched (the gate's business).
+ *     is not; robots.txt itself may always be fetched (the matcher's business).
  */
 import { isUtf8 } from 'node:buffer'
 import { limits } from '../engine/core/limits.ts'

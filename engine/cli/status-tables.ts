@@ -1,6 +1,6 @@
 /** What `sluice status` shows of a running crawl's pressure: tables of its stages and bounds, and its worst hosts. Pure functions. */
-import type { Bound, GatewayStats, HostPressure, Pressure, StageName, StagePressure } from '../core/api-types.ts'
-import { count, percent, shortDuration, shortSize } from './human.ts'
+import type { Bound, GatewayStats, HostPressure, Pressure, RobotsStats, StageName, StagePressure } from '../core/api-types.ts'
+import { count, percent, plural, shortDuration, shortSize } from './human.ts'
 import { blockedOnText } from './progress.ts'
 
 /** The worst hosts that are shown; --json has them all. */
@@ -36,6 +36,16 @@ export function gatewayLines(gateways: readonly GatewayStats[] = []): readonly s
     ]
     return `gateway ${name}: ${facts.join(', ')}`
   })
+}
+
+/** What an origin's robots.txt says, and its sitemaps, one a line. */
+export function robotsLines(origin: string, { rule, rules, crawlDelayMs, status, code, sitemaps = [], sitemapsMore = 0, until }: RobotsStats): readonly string[] {
+  const facts = [
+    rules === undefined ? rule : plural(rules, 'rule'), ...(crawlDelayMs === undefined ? [] : [`crawl delay ${shortDuration(crawlDelayMs)}`]),
+    ...(status === undefined ? [] : [`status ${status}`]), ...(code === undefined ? [] : [code]), `until ${until}`,
+  ]
+  const more = sitemapsMore === 0 ? [] : [`  and ${plural(sitemapsMore, 'sitemap')} more`]
+  return [`robots.txt of ${origin}: ${facts.join(', ')}`, ...sitemaps.map((url) => `  sitemap ${url}`), ...more]
 }
 
 export function boundLines(bounds: readonly Bound[]): readonly string[] {

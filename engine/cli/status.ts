@@ -7,13 +7,14 @@ import type { Counters } from '../core/types.ts'
 import type { HostRecord, Store } from '../../storage/store.ts'
 import { parkedStats, restsOf } from '../schedule/host-memory.ts'
 import { statusOf } from '../stats.ts'
+import { robotsStatsOf } from '../web/robots-stats.ts'
 import { writeOut } from './batch.ts'
 import { hostNameOf } from '../core/host-name.ts'
 import { count, percent, plural, shellPath, shortDuration, shortSize } from './human.ts'
 import { askRunning, checkCrawl, neverMet, readStore } from './owner.ts'
 import { blockedOn } from './progress.ts'
 import { troubleLines } from './troubles.ts'
-import { boundLines, gatewayLines, hostPressureLines, stageLines, timeLine } from './status-tables.ts'
+import { boundLines, gatewayLines, hostPressureLines, robotsLines, stageLines, timeLine } from './status-tables.ts'
 
 export interface StatusCommand {
   readonly dir: string
@@ -115,7 +116,7 @@ function storedHost(record: HostRecord | undefined): StoredHost | undefined {
   const { backoffMs, retryAfterMs, restMs } = restsOf(undefined, record, systemClock)
   return {
     name, pending, excluded: record.excluded === true, failures: record.failures ?? 0,
-    robots: Object.fromEntries(Object.entries(record.robots ?? {}).map(([origin, { rule }]) => [origin, rule])),
+    robots: robotsStatsOf(record.robots),
     waitMs: restMs, backoffMs, retryAfterMs, health,
     ...(limit !== undefined && { limit }), ...(crawlDelayMs !== undefined && { delayMs: crawlDelayMs }), ...(failureCode !== undefined && { failureCode }),
     ...(givenUp !== undefined && { givenUp: { code: givenUp.code, at: new Date(givenUp.atMs).toISOString() } }),
@@ -126,5 +127,5 @@ function storedHost(record: HostRecord | undefined): StoredHost | undefined {
 function hostLines(host: StoredHost): string {
   const { name, robots, ...rest } = host
   const facts = Object.entries(rest).map(([fact, value]) => `${fact}: ${typeof value === 'object' ? Object.entries(value).map(([name, part]) => (typeof part === 'number' ? `${name} ${part}` : part)).join(', ') : String(value)}`)
-  return [name, ...facts, ...Object.entries(robots).map(([origin, rule]) => `robots.txt of ${origin}: ${rule}`)].join('\n  ')
+  return [name, ...facts, ...Object.entries(robots).flatMap(([origin, stats]) => robotsLines(origin, stats))].join('\n  ')
 }

@@ -361,8 +361,27 @@ export interface HostStats {
   readonly givenUp?: { readonly code: string; readonly at: string }
   /** Nothing is asked of it until somebody wants its URLs (`requeue`, `add` with `again`): why, its price, and since when. */
   readonly parked?: { readonly code: string; readonly price?: string; readonly at: string }
-  /** robots.txt verdicts by origin. */
-  readonly robots: Readonly<Record<string, 'allow' | 'disallow' | 'rules'>>
+  /** robots.txt verdicts by origin (scheme, name and port). */
+  readonly robots: Readonly<Record<string, RobotsStats>>
+}
+
+/** What is known of an origin's robots.txt. */
+export interface RobotsStats {
+  /** `allow`: all is allowed. `disallow`: nothing for now. */
+  readonly rule: 'allow' | 'disallow' | 'rules'
+  /** Rules that apply to us; only with `rules`. */
+  readonly rules?: number
+  /** What it asks for, as Crawl-delay or Request-rate, within a minute. */
+  readonly crawlDelayMs?: number
+  /** Of the answer that it came with, which a redirect may have led to; absent: there was none. */
+  readonly status?: number
+  /** With `disallow`: why. */
+  readonly code?: string
+  /** The sitemaps that it names; of many the first, and how many more. */
+  readonly sitemaps?: readonly string[]
+  readonly sitemapsMore?: number
+  /** It holds so long (ISO 8601), and longer while the file cannot be had. */
+  readonly until: string
 }
 
 export interface CrawlerEvents {

@@ -304,6 +304,14 @@ export const limits = {
   /** A smaller rise of a host's latency is not taken for load: our own loop alone may be so late. */
   latencyRiseMsMin: 50,
 
+  // robots.txt of one host
+  /** Origins, which differ in scheme and port; of more the oldest verdict is forgotten. */
+  robotsOriginsMax: 16,
+  /** Characters of the sitemaps that are shown of an origin: a host's whole answer goes through the control channel. */
+  robotsSitemapsShownCharsMax: 2_000,
+  /** The file of --robots: some 50,000 names. */
+  robotsExemptBytesMax: 1 * MB,
+
   // Directives of pages
   /** Characters read of one meta element or header field with robots directives; the longest of 360 real pages has 92. */
   directivesCharsMax: 4_096,
@@ -361,6 +369,7 @@ invariant(limits.retryAfterMsMax < limits.hostGivenUpMs, 'a host that was given 
 invariant(limits.metaBytesMax > 2 * limits.urlBytesMax, 'a URL and its referrer fit into a slot')
 invariant(limits.suspectsMax <= limits.hostsResolvingMax, 'the hosts of suspects are all brought into memory before any other')
 invariant(limits.slotsMin >= 2, 'one slot can be filled while another is parsed')
+invariant(limits.robotsOriginsMax * limits.robotsSitemapsShownCharsMax <= limits.controlMessageBytesMax / 2, 'what is told of a host fits into one message')
 invariant(limits.robotsAgeMsMin < limits.robotsAgeMsMax, 'a robots.txt lives for a while')
 invariant(limits.dnsTtlMsMin < limits.dnsTtlMsMax, 'a look-up lives for a while')
 invariant(limits.diskFreeBytesMin >= 2 * limits.bodyBytesInFlightMax + 4 * limits.commitBytesMax, 'what is under way fits on the disk')

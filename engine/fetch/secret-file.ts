@@ -7,10 +7,11 @@ import { SluiceError } from '../core/errors.ts'
 
 /** Throws `file_unreadable`, and `bad_option` for what is too long or no JSON. */
 export function readSecretFile(flag: string, path: string, bytesMax: number): unknown {
-  return jsonOf(flag, path, textOf(flag, path, bytesMax))
+  return jsonOf(flag, path, readTextFile(flag, path, bytesMax))
 }
 
-function textOf(flag: string, path: string, bytesMax: number): string {
+/** A file that may be larger than it should be, or have no end. Throws `file_unreadable` and `bad_option`. */
+export function readTextFile(flag: string, path: string, bytesMax: number): string {
   const buffer = Buffer.alloc(bytesMax + 1)
   let length = 0
   try {

@@ -35,8 +35,14 @@ export interface RobotsDecision {
 
 const [STAR, DOLLAR, PLUS] = [0x2a, 0x24, 0x2b]
 
+/** It is implicitly allowed (RFC 9309 section 2.2.2). */
+export function isRobotsFile({ pathname }: URL): boolean {
+  return pathname === '/robots.txt'
+}
+
 /** `lines` as above. */
 export function decideRobots(lines: string, url: URL): RobotsDecision {
+  if (isRobotsFile(url)) return { isAllowed: true }
   const trial = new Trial(lines, comparablePath(url))
   for (let at = 0, end = 0; at < lines.length; at = end + 1) {
     end = lines.indexOf('\n', at)

@@ -26,8 +26,8 @@
  * minutes; then the host fails. One fetch at a time for each origin. The gate remembers no failure as a verdict in force:
  * when to ask again is the scheduler's decision, which lets the host rest and in the end gives it up.
  *
- *   #hosts   least recently used ... most: host -> origin -> entry; bounded in entries and bytes of text. What falls
- *            out is read from the store again, or fetched.
+ *   #hosts   least recently used ... most: host -> origin -> entry; bounded in entries (and those of a host) and in bytes
+ *            of text. What falls out is read from the store again, or fetched.
  */
 import type { RobotsVerdict } from '../../storage/store.ts'
 import type { Clock } from '../core/clock.ts'
@@ -38,7 +38,7 @@ import { productTokenOf } from '../core/product-token.ts'
 import type { FetchedResponse, Fetcher, FetchFailure } from '../fetch/fetcher.ts'
 import { headerOf } from '../fetch/response-head.ts'
 import { listOf, retryAfterMs } from '../page-meta.ts'
-import { decideRobots } from './robots-matcher.ts'
+import { decideRobots, isRobotsFile } from './robots-matcher.ts'
 
 type Verdict = RobotsVerdict[string]
 
@@ -125,8 +125,7 @@ export class RobotsGate {
   /** What the verdict in force says of a URL. */
   check(text: string): RobotsCheck {
     const [url, host] = [new URL(text), hostOfUrl(text)]
-    // RFC 9309 section 2.2.2: the file itself is implicitly allowed.
-    if (url.pathname === '/robots.txt' || this.#is.isExempt?.(host) === true) return { kind: 'allowed' }
+    if (isRobotsFile(url) || this.#is.isExempt?.(host) === true) return { kind: 'allowed' }
     const entry = this.#entriesOf(host).get(url.origin)
     if (entry === undefined || entry.verdict.rule === 'disallow' || entry.inForceUntilMs <= this.#is.clock.wallMs()) return { kind: 'unknown' }
     const { lines = '', crawlDelayMs } = entry.verdict
@@ -220,8 +219,9 @@ export class RobotsGate {
       if (text === undefined) return unreadable(status, 'its content coding is broken')
       const { lines, crawlDelayMs } = text
       const delay = crawlDelayMs === undefined ? {} : { crawlDelayMs: Math.min(crawlDelayMs, limits.crawlDelayMsMax) }
+      const sitemaps = sitemapsAt(url, text.sitemaps)
       const rules = lines === '' ? { rule: 'allow' as const } : { rule: 'rules' as const, lines }
-      return { kind: 'found', verdict: { ...rules, ...delay, ...sitemapsIn(text.sitemaps, url), ...life } }
+      return { kind: 'found', verdict: { ...rules, ...delay, ...(sitemaps.length > 0 && { sitemaps }), ...life } }
     } catch (error) {
       return unreadable(status, (error as Error).message)
     }
@@ -258,6 +258,7 @@ export class RobotsGate {
 
   #add(entries: Map<string, Entry>, origin: string, entry: Entry): void {
     this.#remove(entries, origin)
+    if (entries.size >= limits.robotsOriginsMax) this.#remove(entries, entries.keys().next().value!)
     entries.set(origin, entry)
     this.#verdicts += 1
     this.#textBytes += charsOf(entry.verdict)
@@ -286,11 +287,10 @@ function targetOf(response: FetchedResponse, base: string): string | undefined {
   return location === undefined ? undefined : fetchUrl(location, makeBase(base))
 }
 
-/** Sitemap lines against the address that the file was read at. */
-function sitemapsIn(lines: readonly string[] = [], url: string): Pick<Verdict, 'sitemaps'> {
+/** What Sitemap lines name in a file that was read at `url`: http(s) URLs, each once. */
+export function sitemapsAt(url: string, lines: readonly string[] = []): readonly string[] {
   const base = makeBase(url)
-  const urls = new Set(lines.map((line) => fetchUrl(line, base)).filter((found) => found !== undefined))
-  return urls.size === 0 ? {} : { sitemaps: [...urls] }
+  return [...new Set(lines.map((line) => fetchUrl(line, base)).filter((found) => found !== undefined))]
 }
 
 function charsOf({ lines = '', sitemaps = [] }: Verdict): number {

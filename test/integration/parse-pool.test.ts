@@ -85,7 +85,7 @@ describe('a pool', () => {
   it('reads robots.txt between the pages, coded or not, and has no answer for a broken coding', async () => {
     rig = await openRig({ extractor: 'export default () => { for (const end = Date.now() + 5; Date.now() < end;); }' })
     const text = 'User-agent: sluice\nDisallow: /x\nCrawl-delay: 2\nSitemap: http://site.example/s.xml\n'
-    const rules = { lines: 'User-agent: *\nDisallow: /x\n', crawlDelayMs: 2_000, sitemaps: ['http://site.example/s.xml'] }
+    const rules = { lines: '-/x\n', crawlDelayMs: 2_000, sitemaps: ['http://site.example/s.xml'] }
     for (let id = 0; id < 16; id += 1) await rig.put(smallPage(id))
     const answers = await Promise.all([
       rig.pool.readRobots(robotsFile(text), 'sluice'), rig.pool.readRobots(robotsFile(gzipSync(text), 'gzip'), 'Sluice/1'),
@@ -103,7 +103,7 @@ describe('a pool', () => {
     rig = await openRig()
     // Half of its last line would open everything.
     const answer = await rig.pool.readRobots(cut('User-agent: *\nDisallow: /x\nAllow: /x/abc'), 'sluice')
-    expect(answer).toEqual({ lines: 'User-agent: *\nDisallow: /x\n', sitemaps: [] })
+    expect(answer).toEqual({ lines: '-/x\n', sitemaps: [] })
   })
 
   it('begins new WARC files when it is told to, numbered from where it was told', async () => {

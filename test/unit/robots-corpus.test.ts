@@ -40,9 +40,7 @@ const asked = (agent: string): string => (agent === '*' ? '' : agent)
 
 function isAllowed({ robots, robots_base64: base64, agent, url }: Case): boolean {
   const { lines } = readRobotsText(base64 === undefined ? Buffer.from(robots!) : Buffer.from(base64, 'base64'), asked(agent))
-  const parsed = new URL(url)
-  // The gate's part (engine/web/robots.ts).
-  return parsed.pathname === '/robots.txt' || decideRobots(lines, parsed).isAllowed
+  return decideRobots(lines, new URL(url)).isAllowed
 }
 
 describe.skipIf(!existsSync(corpus) && (console.log(`skipped: no corpus at ${corpus}`), true))('corpus', () => {
