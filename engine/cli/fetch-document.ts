@@ -4,7 +4,7 @@
  */
 import { systemClock } from '../core/clock.ts'
 import { limits } from '../core/limits.ts'
-import { resolveCrawlOptions, type CrawlOptionsGiven } from '../core/options.ts'
+import { resolveCrawlOptions, type CrawlOptions, type CrawlOptionsGiven } from '../core/options.ts'
 import { createAddressGuard } from '../fetch/address-guard.ts'
 import { ByteBudget } from '../fetch/byte-budget.ts'
 import { acceptBody } from '../fetch/content-type.ts'
@@ -27,14 +27,19 @@ export interface FetchedDocument {
 
 export type DocumentResult = { readonly ok: true; readonly document: FetchedDocument } | { readonly ok: false; readonly code: string; readonly message: string }
 
-/** Fetches `url`, which `fetchUrl` gave. A failure of the network is a value; throws for bad options. */
-export async function fetchDocument(url: string, given: CrawlOptionsGiven): Promise<DocumentResult> {
-  const options = resolveCrawlOptions(given)
-  const fetcher = new Fetcher({
+/** The fetcher of a crawl with these options, for a few requests. */
+export function openFetcher(options: CrawlOptions): Fetcher {
+  return new Fetcher({
     resolver: new Resolver({ lookup: createNameLookup(systemNameServices()), pins: options.resolve, clock: systemClock }),
     guard: createAddressGuard(options.allowAddress), trust: createTlsTrust({ ca: options.ca, insecure: options.insecure }),
     budget: new ByteBudget(limits.bodyBytesInFlightMax), clock: systemClock, userAgent: options.userAgent,
   })
+}
+
+/** Fetches `url`, which `fetchUrl` gave. A failure of the network is a value; throws for bad options. */
+export async function fetchDocument(url: string, given: CrawlOptionsGiven): Promise<DocumentResult> {
+  const options = resolveCrawlOptions(given)
+  const fetcher = openFetcher(options)
   try {
     const result = await fetcher.fetch({ url, bodyBytesMax: options.maxBodyBytes, deadlineMs: options.timeoutMs, acceptBody })
     if (!result.ok) return { ok: false, code: result.code, message: `${url}: ${result.detail}` }

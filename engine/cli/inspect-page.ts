@@ -46,7 +46,7 @@ export function checkedBase(base: string | undefined): string {
   return url
 }
 
-function readFile(file: string): Uint8Array {
+export function readFile(file: string): Uint8Array {
   try {
     return fs.readFileSync(file)
   } catch (error) {

@@ -1,6 +1,6 @@
 /**
- * `sluice inspect url` and `sluice inspect page`: where the question comes from and how the answer is written. What is
- * answered is in inspect-url.ts and inspect-page.ts.
+ * `sluice inspect url`, `page` and `robots`: where the question comes from and how the answer is written. What is answered
+ * is in the modules of their names.
  */
 import { once } from 'node:events'
 import type { Readable } from 'node:stream'
@@ -11,6 +11,7 @@ import { whyNotFetched, withoutUser } from '../core/url-text.ts'
 import { answerLines, writeOut, type Answer } from './batch.ts'
 import { fetchDocument } from './fetch-document.ts'
 import { checkedBase, documentOf, inspectDocument } from './inspect-page.ts'
+import { inspectFetchedRobots, inspectRobots } from './inspect-robots.ts'
 import { inspectUrl } from './inspect-url.ts'
 import { errorLine } from './lines.ts'
 
@@ -19,6 +20,9 @@ export interface InspectOptions {
   readonly contentType?: string
   /** Rules of the key, with commas. */
   readonly dedupe?: string
+  /** Who asks robots.txt, and for which URL. */
+  readonly agent?: string
+  readonly url?: string
   readonly json: boolean
   readonly batch: boolean
   /** For a document that is fetched. */
@@ -60,14 +64,34 @@ export async function runInspectPage(source: string | undefined, options: Inspec
 async function inspectFetched(url: string, { base, contentType, json, network }: InspectOptions): Promise<number> {
   const result = await fetchDocument(url, network)
   if (!result.ok) {
-    if (json) await writeOut(`${JSON.stringify({ error: result.message, code: result.code })}\n`)
-    else process.stderr.write(`${errorLine(result.code, result.message)}\n`)
+    await writeFailure(result, json)
     return 1
   }
   const { document } = result
   const answer = await inspectDocument({ bytes: document.bytes, base: checkedBase(base ?? url), contentType: contentType ?? document.contentType, isCut: document.isCut })
   await write({ url, status: document.status, ...(document.location !== undefined && { location: document.location }), ...answer }, json)
   return 0
+}
+
+/** Resolves to the exit code: to be forbidden is an answer, and no failure. Throws `usage`, `bad_option`, `file_unreadable`. */
+export async function runInspectRobots(source: string | undefined, { agent, url, json, batch, network }: InspectOptions): Promise<number> {
+  if (batch) return answerBatch(inspectRobots)
+  if (source === undefined) throw new SluiceError('usage', 'FILE|URL: expected a robots.txt, a URL, or - for standard input, given nothing')
+  const asked = { ...(agent !== undefined && { agent }), ...(url !== undefined && { url }) }
+  const address = /^https?:\/\//i.test(source) ? fetchUrl(source) : undefined
+  if (address === undefined) {
+    await write(inspectRobots(source === '-' ? { base64: await readAll(process.stdin), ...asked } : { file: source, ...asked }), json)
+    return 0
+  }
+  const result = await inspectFetchedRobots(address, asked, network)
+  if (result.ok) await write(result.answer, json)
+  else await writeFailure(result, json)
+  return result.ok ? 0 : 1
+}
+
+async function writeFailure({ code, message }: { readonly code: string; readonly message: string }, isJson: boolean): Promise<void> {
+  if (isJson) await writeOut(`${JSON.stringify({ error: message, code })}\n`)
+  else process.stderr.write(`${errorLine(code, message)}\n`)
 }
 
 async function readAll(stream: Readable): Promise<string> {

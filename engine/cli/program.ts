@@ -142,7 +142,7 @@ function addUpkeep(program: Command, run: Run): void {
 }
 
 /** What a fetch of one document can be told. */
-const networkFlags = ['--allow-address', '--resolve', '--ca', '--insecure', '--timeout', '--max-body', '--user-agent']
+const networkFlags = ['--allow-address', '--resolve', '--ca', '--insecure', '--timeout', '--user-agent']
 
 function addInspect(program: Command, run: Run): void {
   const inspect = program.command('inspect').usage('COMMAND').description('what the engine reads in a document or a URL')
@@ -150,18 +150,29 @@ function addInspect(program: Command, run: Run): void {
     .description('what the engine reads in a document')
     .option('--base <URL>', 'address of the document (default for files: https://base.invalid/)').option('--content-type <TEXT>', 'its Content-Type header')
     .option('--json', 'as one JSON object').option('--batch', 'read {file | html | base64, base, contentType} a line on standard input, answer each in a line')
-  for (const flag of crawlFlags) if (networkFlags.some((name) => flag.flags.split(' ')[0] === name)) page.addOption(optionOf(flag).helpGroup('For a URL:'))
+  addNetwork(page, [...networkFlags, '--max-body'])
   page.action(run(async (options, [source]) => (await import('./inspect.ts')).runInspectPage(source, inspectOptions(options))))
+  const robots = inspect.command('robots').argument('[FILE|URL]', 'a robots.txt; -: standard input; a URL: that of its origin').usage('FILE|URL [OPTIONS]')
+    .description('whether a robots.txt allows a URL, and by which line')
+    .option('--agent <NAME>', 'who asks: a product token, or a whole user agent (default: that of a crawl)').option('--url <URL>', 'what for (default for a URL: that one)')
+    .option('--json', 'as one JSON object').option('--batch', 'read {robots | base64 | file, agent, url} a line on standard input, answer each in a line')
+  addNetwork(robots, networkFlags)
+  robots.action(run(async (options, [source]) => (await import('./inspect.ts')).runInspectRobots(source, inspectOptions(options))))
   inspect.command('url').argument('[URL]').usage('URL [OPTIONS]').description('resolved URL, canonical key, host and registrable domain')
     .option('--base <URL>', 'what a relative URL is relative to').option('--dedupe <RULES>', 'make the key by these rules, as crawl does').option('--json', 'as one JSON object')
     .option('--batch', 'read {url, base, dedupe} a line on standard input, answer each in a line')
     .action(run(async (options, [url]) => (await import('./inspect.ts')).runInspectUrl(url, inspectOptions(options))))
 }
 
-function inspectOptions({ base, contentType, dedupe, json, batch, ...network }: OptionValues): import('./inspect.ts').InspectOptions {
+function addNetwork(command: Command, names: readonly string[]): void {
+  for (const flag of crawlFlags) if (names.some((name) => flag.flags.split(' ')[0] === name)) command.addOption(optionOf(flag).helpGroup('For a URL:'))
+}
+
+function inspectOptions({ base, contentType, dedupe, agent, url, json, batch, ...network }: OptionValues): import('./inspect.ts').InspectOptions {
   return {
     json: json === true, batch: batch === true, network: optionsOfFlags(network).crawl,
     ...(base !== undefined && { base }), ...(contentType !== undefined && { contentType }), ...(dedupe !== undefined && { dedupe }),
+    ...(agent !== undefined && { agent }), ...(url !== undefined && { url }),
   }
 }
 

@@ -1,5 +1,7 @@
 import fc from 'fast-check'
 import fs from 'node:fs'
+import http from 'node:http'
+import type { AddressInfo } from 'node:net'
 import os from 'node:os'
 import path from 'node:path'
 import { Readable } from 'node:stream'
@@ -7,6 +9,7 @@ import { afterAll, describe, expect, it } from 'vitest'
 import { answerLines, type Answer } from '../../engine/cli/batch.ts'
 import { textOf } from '../../engine/cli/inspect.ts'
 import { documentOf, inspectDocument } from '../../engine/cli/inspect-page.ts'
+import { inspectFetchedRobots, inspectRobots } from '../../engine/cli/inspect-robots.ts'
 import { inspectUrl } from '../../engine/cli/inspect-url.ts'
 
 const dir = fs.mkdtempSync(path.join(os.tmpdir(), 'sluice-inspect-'))
@@ -102,6 +105,51 @@ describe('inspect page', () => {
     expect(lines).toContain('title: Ein Titel')
     expect(lines).toContain('links: 4')
     expect(lines).toContain('  a      https://a.test/b/x [nofollow]')
+  })
+})
+
+describe('inspect robots', () => {
+  const robots = 'User-agent: *\nDisallow: /\n\nUser-agent: mybot # ours\nDisallow: /a\nAllow: /a/%62$\nRequest-rate: 1/5s\nSitemap: /s.xml\nSitemap: mailto:x\n'
+
+  it.each([
+    [{ agent: 'MyBot/1.0', url: 'https://a.test/a/c' }, { allowed: false, line: 5, rule: 'Disallow: /a', crawlDelayMs: 5_000, sitemaps: ['https://a.test/s.xml'] }],
+    [{ agent: 'Mozilla/5.0 (compatible; MyBot/1.0; +https://x.test)', url: 'https://a.test/a/b' }, { allowed: true, line: 6, rule: 'Allow: /a/b$', crawlDelayMs: 5_000, sitemaps: ['https://a.test/s.xml'] }],
+    [{ agent: 'other', url: 'http://a.test/' }, { allowed: false, line: 2, rule: 'Disallow: /', sitemaps: ['http://a.test/s.xml'] }],
+    [{ agent: '*', url: 'http://a.test/robots.txt' }, { allowed: true, sitemaps: ['http://a.test/s.xml'] }],
+    [{ url: 'http://a.test/x#y' }, { allowed: false, line: 2, rule: 'Disallow: /', sitemaps: ['http://a.test/s.xml'] }],
+  ])('answers %o with the line that decides', (asked, answer) => {
+    expect(inspectRobots({ robots, ...asked })).toEqual(answer)
+    expect(inspectRobots({ base64: Buffer.from(robots).toString('base64'), ...asked })).toEqual(answer)
+  })
+
+  it('says why there is no line when a URL is denied for want of time', () => {
+    const wild = `User-agent: *\n${Array.from({ length: 3_000 }, (_, at) => `Disallow: /*b${at}`).join('\n')}`
+    expect(inspectRobots({ robots: wild, url: `http://a.test/${'a'.repeat(7_000)}` })).toMatchObject({ allowed: false, note: expect.stringContaining('wildcards') })
+  })
+
+  it.each([[{}], [{ robots, base64: '' }], [{ robots: 7, url: 'http://a.test/' }], [{ robots }], [{ robots, url: 'nowhere' }], [{ robots, url: 'http://a.test/', agent: 7 }]])('refuses %o', (args) => {
+    expect(() => inspectRobots(args as Answer)).toThrow(expect.objectContaining({ code: 'usage' }))
+  })
+
+  it('asks a server as the crawl does: redirects are followed, 404 allows, 503 is a failure', async () => {
+    let [status, location] = [200, '']
+    const server = http.createServer(({ url }, response) => {
+      if (location !== '' && url === '/robots.txt') return response.writeHead(301, { location }).end()
+      return response.writeHead(status).end(robots)
+    })
+    await new Promise<void>((resolve) => { server.listen(0, '127.0.0.1', resolve) })
+    const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+    const ask = (asked: Answer = {}) => inspectFetchedRobots(`${origin}/a/c`, { agent: 'mybot', ...asked }, { allowAddress: ['127.0.0.0/8'] })
+    const answer = { allowed: false, line: 5, rule: 'Disallow: /a', crawlDelayMs: 5_000, sitemaps: [`${origin}/s.xml`], status: 200 }
+    expect(await ask()).toEqual({ ok: true, answer })
+    location = '/elsewhere'
+    expect(await ask({ url: `${origin}/a/b` })).toEqual({ ok: true, answer: { ...answer, allowed: true, line: 6, rule: 'Allow: /a/b$' } })
+    location = ''
+    status = 404
+    expect(await ask()).toEqual({ ok: true, answer: { allowed: true, sitemaps: [], status: 404 } })
+    status = 503
+    expect(await ask()).toEqual({ ok: false, code: 'robots_unreachable', message: 'robots.txt answers 503' })
+    await new Promise((resolve) => { server.close(resolve) })
   })
 })
 
