@@ -49,6 +49,8 @@ export interface PageParts {
   readonly headerBlock: Uint8Array
   readonly body: Uint8Array
   readonly charset: Charset
+  /** Of the document and of its header. */
+  readonly robots: HtmlFacts['robots']
   /** Absent when the page is not HTML. */
   readonly facts: HtmlFacts | undefined
   readonly base: string
@@ -103,10 +105,10 @@ export class LazyPage implements ParsedPage {
   get body(): Uint8Array { return (this.#body ??= this.#live().body.slice()) }
 
   get meta(): ParsedPage['meta'] {
-    const { title, lang, canonical, robots = {}, refresh } = this.#parts.facts ?? {}
+    const { title, lang, canonical, refresh } = this.#parts.facts ?? {}
     return {
       ...(title !== undefined && { title }), ...(lang !== undefined && { lang }), ...(canonical !== undefined && { canonical }),
-      robots, ...(refresh !== undefined && { refresh }),
+      robots: this.#parts.robots, ...(refresh !== undefined && { refresh }),
     }
   }
 

@@ -118,9 +118,10 @@ function canonicalOf({ url }: PageMeta, base: string, html: HtmlFacts | undefine
 
 /** Links of a page that stand in its header, and its canonical address if that is to be one. What is no address stays as it is, to be refused. */
 function moreLinks({ url }: PageMeta, head: PageHead, canonical: string | undefined, { linkElements = pageLinkElements, obey }: ParseTools): readonly string[] {
+  const more = canonical !== undefined && canonical !== url && obey?.has('canonical') === true ? [canonical] : []
+  if (head.followed.length === 0 || !linkElements.includes('link')) return more
   const base = makeBase(url)
-  const followed = linkElements.includes('link') ? head.followed.map((href) => fetchUrl(href, base) ?? href) : []
-  return canonical !== undefined && canonical !== url && obey?.has('canonical') === true ? [...followed, canonical] : followed
+  return [...head.followed.map((href) => fetchUrl(href, base) ?? href), ...more]
 }
 
 async function readOk(slot: SlotPage, { bytes: body, truncated: isCut }: Decoded, head: PageHead, tools: ParseTools): Promise<Reading> {
@@ -157,7 +158,7 @@ async function readOk(slot: SlotPage, { bytes: body, truncated: isCut }: Decoded
   }
   const extractor = robots.noindex === true && obey?.has('noindex') === true ? undefined : tools.extractor
   if (extractor === undefined) return { outcome: 'ok', links, linksKnown, refused, facts }
-  const page = new LazyPage({ url: meta.url, status: meta.status, headerBlock, body, charset, facts: html, base, stages })
+  const page = new LazyPage({ url: meta.url, status: meta.status, headerBlock, body, charset, robots, facts: html, base, stages })
   try {
     const recordJson = await extract(extractor, page)
     return { outcome: 'ok', links, linksKnown, refused, facts: { ...facts, ...(recordJson !== undefined && { recordJson }) } }

@@ -15,7 +15,7 @@ export interface SmallRequest {
 }
 
 /** A document (with 200, unless it says otherwise), or where it has moved. Undefined: there is none. */
-export type SmallAnswer = { readonly html: string; readonly status?: number; readonly headers?: Readonly<Record<string, string>> } | { readonly location: string } | undefined
+export type SmallAnswer = { readonly html: string; readonly status?: number; readonly headers?: Readonly<Record<string, string | string[]>> } | { readonly location: string } | undefined
 
 export interface SmallWeb {
   /** `http://HOST:PORT` */

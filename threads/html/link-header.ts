@@ -25,6 +25,9 @@ const NAME = /[^\t =;,]*/y
 const BARE = /[^;,]*/y
 const QUOTED = /"((?:[^"\\]|\\.)*)(?:"|\\?$)/y
 
+/** Most fields have none of these: of a page by WordPress they name its API, which cost 1 % of the page's time to read. */
+const WANTED = /canonical|alternate|next|prev/i
+
 /** Reads one field. */
 class FieldReader {
   readonly #text: string
@@ -80,6 +83,7 @@ export function readLinkFields(fields: readonly string[]): HeaderLinks {
   let canonical: string | undefined
   const followed: string[] = []
   for (const field of fields) {
+    if (!WANTED.test(field)) continue
     const reader = new FieldReader(field)
     for (let link = reader.next(); link !== undefined; link = reader.next()) {
       const { target, rels } = link

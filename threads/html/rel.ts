@@ -4,6 +4,8 @@
  */
 import { lowerCase } from './names.ts'
 
+const SPACE = 0x20
+
 /** Of a `link` element or a Link header field: another page of the site, unless it is a style sheet. */
 export const followedRels = ['alternate', 'next', 'prev'] as const
 
@@ -12,17 +14,16 @@ const withheld = ['nofollow', 'ugc', 'sponsored'].map((word) => Uint8Array.from(
 
 /** Whether a list of words, separated by white space, has one of nofollow, ugc and sponsored, in any case. */
 export function isNofollow(bytes: Uint8Array, start: number, end: number): boolean {
-  let from = start
-  for (let at = start; at <= end; at += 1) {
-    if (at < end && bytes[at]! > 0x20) continue
-    if (withheld.some((word) => isWord(word, bytes, from, at))) return true
+  for (let at = start, from = start; at <= end; at += 1) {
+    if (at < end && bytes[at]! > SPACE) continue
+    for (const word of withheld) if (at - from === word.length && isAt(word, bytes, from)) return true
     from = at + 1
   }
   return false
 }
 
-function isWord(word: Uint8Array, bytes: Uint8Array, start: number, end: number): boolean {
-  if (end - start !== word.length) return false
-  for (let index = 0; index < word.length; index += 1) if (lowerCase[bytes[start + index]!] !== word[index]) return false
+/** Whether the bytes at a place are a word, which is in lower case, in any case. */
+export function isAt(word: Uint8Array, bytes: Uint8Array, at: number): boolean {
+  for (let index = 0; index < word.length; index += 1) if (lowerCase[bytes[at + index]!] !== word[index]) return false
   return true
 }
