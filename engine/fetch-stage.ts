@@ -13,7 +13,7 @@ import { acceptBody } from './fetch/content-type.ts'
 import type { FetchResult } from './fetch/fetcher.ts'
 import type { PressureMeter } from './flow/pressure.ts'
 import { headerOf } from './fetch/response-head.ts'
-import { conditionsOf, pageMetaOf, retryAfterMs } from './page-meta.ts'
+import { conditionsOf, pageMetaOf, redirectWaitMs, retryAfterMs } from './page-meta.ts'
 import { endRecord, recordLine, type EndFacts } from './record-line.ts'
 import type { Run } from './run.ts'
 import { readySinceMs, type Candidate, type Host, type Lease } from './schedule/host.ts'
@@ -164,9 +164,10 @@ export class FetchStage {
     const { scheduler, clock, gate, network, options } = this.#parts
     network.answered(lease.host)
     const code = wallInHead(answer.status, answer.headers) ?? failureOfStatus(answer.status)
-    const waitMs = retryAfterMs(headerOf(answer.headers, 'retry-after'), clock.wallMs())
+    // Of other answers a Retry-After means nothing.
+    const waitMs = code === undefined ? redirectWaitMs(lease.url, answer, clock.wallMs()) : retryAfterMs(headerOf(answer.headers, 'retry-after'), clock.wallMs())
     const price = code === 'http_402' ? priceOf(answer.headers) : undefined
-    const ruling = scheduler.release(lease, code === undefined ? { ok: true, latencyMs: gate.isOwnFault(lease.startedAtMs) ? undefined : answer.timings.ttfbMs } : { ok: false, code, retryAfterMs: waitMs, ...(price !== undefined && { price }), ...(answer.isFinal && { isFinal: true }) })
+    const ruling = scheduler.release(lease, code === undefined ? { ok: true, retryAfterMs: waitMs, latencyMs: gate.isOwnFault(lease.startedAtMs) ? undefined : answer.timings.ttfbMs } : { ok: false, code, retryAfterMs: waitMs, ...(price !== undefined && { price }), ...(answer.isFinal && { isFinal: true }) })
     if (isWall(code)) this.walls[code] += 1
     if (isLater(ruling)) {
       answer.release()

@@ -3,6 +3,7 @@
  * is remembered for the next time. Pure; main thread.
  */
 import type { PageAnswer } from '../storage/store.ts'
+import { fetchUrl, hostOfUrl, makeBase } from './core/fetch-url.ts'
 import { limits } from './core/limits.ts'
 import type { Format } from './core/options.ts'
 import type { PageMeta, ParsedResult, PreviousFetch, PreviousPage, QueuedUrl, Timings, TlsFacts } from './core/types.ts'
@@ -31,6 +32,16 @@ export function retryAfterMs(value: string | undefined, wallMs: number): number 
   const text = value?.trim() ?? ''
   const waitMs = /^\d+$/.test(text) ? Number(text) * 1_000 : httpDateMs(text) - wallMs
   return Number.isNaN(waitMs) ? 0 : Math.min(Math.max(0, waitMs), limits.retryAfterMsMax)
+}
+
+/**
+ * Milliseconds for which a redirect asks to wait before its target is fetched (RFC 9110 section 10.2.3); 0 when it does not
+ * ask, or leads elsewhere: no host can make another one wait.
+ */
+export function redirectWaitMs(url: Pick<QueuedUrl, 'url' | 'host'>, { status, headers }: Pick<Answer, 'status' | 'headers'>, wallMs: number): number {
+  const location = status >= 300 && status < 400 ? headerOf(headers, 'location') : undefined
+  const target = location === undefined ? undefined : fetchUrl(location, makeBase(url.url))
+  return target !== undefined && hostOfUrl(target) === url.host ? retryAfterMs(headerOf(headers, 'retry-after'), wallMs) : 0
 }
 
 /** Every HTTP date is in GMT, whether it says so (the asctime form does not) or not. NaN: it is none. */

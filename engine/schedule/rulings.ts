@@ -19,7 +19,7 @@ import { isRetry, type Host, type Lease } from './host.ts'
 
 /** How a fetch ended. `price`: what the site asks for a page, with 402. `isFinal`: it was tried again already, by a gateway. `latencyMs`: to the first byte, unless our own loop may be to blame. */
 export type FetchEnd =
-  | { readonly ok: true; readonly latencyMs?: number | undefined }
+  | { readonly ok: true; readonly latencyMs?: number | undefined; readonly retryAfterMs?: number }
   | { readonly ok: false; readonly code: FailureCode; readonly retryAfterMs?: number; readonly price?: string; readonly isFinal?: true }
 
 /** What the end of a fetch means for its URL. */
@@ -57,7 +57,7 @@ export class Rulings {
 
   /** Of a fetch that has ended. */
   of(lease: Lease, end: FetchEnd): Ruling {
-    return end.ok ? this.#succeed(lease, end.latencyMs) : this.#fail(lease, end)
+    return end.ok ? this.#succeed(lease, end) : this.#fail(lease, end)
   }
 
   /** Hosts in memory that are unwell: see health.ts. */
@@ -90,7 +90,7 @@ export class Rulings {
     this.#is.note(host)
   }
 
-  #succeed(lease: Lease, latencyMs: number | undefined): Ruling {
+  #succeed(lease: Lease, { latencyMs, retryAfterMs = 0 }: Extract<FetchEnd, { ok: true }>): Ruling {
     const { host, url, startedAtMs } = lease
     if (!isProbe(lease)) host.limiter.success(lease, this.#is.clock.nowMs(), latencyMs)
     host.hasAnswered = true
@@ -101,6 +101,10 @@ export class Rulings {
       host.failureCode = undefined
       host.refused = undefined
       goOnSlowly(host)
+      this.#is.note(host)
+    }
+    if (retryAfterMs > 0) {
+      heedRetryAfter(host, retryAfterMs, this.#is.clock.nowMs())
       this.#is.note(host)
     }
     return { kind: 'page' }

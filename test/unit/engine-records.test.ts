@@ -3,7 +3,7 @@ import { limits } from '../../engine/core/limits.ts'
 import { resolveRunLimits } from '../../engine/core/options.ts'
 import { SluiceError } from '../../engine/core/errors.ts'
 import type { PageMeta, QueuedUrl } from '../../engine/core/types.ts'
-import { pageMetaOf, retryAfterMs, type Answer } from '../../engine/page-meta.ts'
+import { pageMetaOf, redirectWaitMs, retryAfterMs, type Answer } from '../../engine/page-meta.ts'
 import { endRecord, recordLine, recordOfLine, unreadRecord } from '../../engine/record-line.ts'
 import { Run } from '../../engine/run.ts'
 
@@ -39,6 +39,18 @@ test.each([
   ['a number and a word', '120 seconds', 0],
 ])('Retry-After is %s', (_, value, waitMs) => {
   expect(retryAfterMs(value, wallMs)).toBe(waitMs)
+})
+
+test.each([
+  ['a redirect on its own host', 302, '/next', 7_000],
+  ['a redirect to its own host under another scheme and port', 307, 'http://A.test:8080/next', 7_000],
+  ['a redirect to another host', 302, 'https://b.test/', 0],
+  ['a redirect to no address', 302, 'mailto:a@a.test', 0],
+  ['a redirect without a target', 302, undefined, 0],
+  ['a page', 200, '/next', 0],
+])('Retry-After of %s', (_, status, location, waitMs) => {
+  const headers = ['Retry-After', '7', ...(location === undefined ? [] : ['Location', location])]
+  expect(redirectWaitMs(url, { status, headers }, wallMs)).toBe(waitMs)
 })
 
 test('the facts of a page are those of its headers, and what is absent or empty is absent', () => {

@@ -246,6 +246,18 @@ test('a shorter wait that comes later does not shorten a longer one', () => {
   expect(restUntilMs(scheduler.host('a')!) - clock.nowMs()).toBe(600_000)
 })
 
+test('a redirect that asks to wait lets its host rest, which is no failure, and is remembered', () => {
+  const noted: object[] = []
+  const { clock, scheduler, startNext } = setUp({ delayMs: 0, hosts: { a: 2 }, note: (facts) => noted.push(facts) })
+  expect(scheduler.release(startNext(), { ok: true, retryAfterMs: 7_000 }).kind).toBe('page')
+  const host = scheduler.host('a')!
+  expect([restUntilMs(host) - clock.nowMs(), host.failures, host.limiter.limit]).toEqual([7_000, 0, 4])
+  expect(scheduler.candidate()).toBeUndefined()
+  expect(noted).toMatchObject([{ name: 'a', retryAfterUntilMs: clock.wallMs() + 7_000 }])
+  clock.advance(7_000)
+  expect(scheduler.candidate()?.host.name).toBe('a')
+})
+
 test('a zero Retry-After does not cancel the back-off', () => {
   const { clock, scheduler, startNext } = setUp({ hosts: { a: 2 } })
   scheduler.release(startNext(), { ok: false, code: 'http_429', retryAfterMs: 0 })
