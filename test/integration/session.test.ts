@@ -140,15 +140,18 @@ describe('headers by origin', () => {
     const web = await openWeb((_, response) => html(response, '', { 'set-cookie': 'b=2' }))
     const [proxy, api] = [await startProxy(), await startApi()]
     closers.push(() => proxy.close(), () => api.close())
+    api.play = () => ({ status: 200, headers: { 'set-cookie': 'api=3' } })
     const given = ['a.shop.test', 'b.shop.test'].map((host) => ({ origin: web.origin(host), headers: { 'X-Api-Key': 'hush' } }))
-    const rig = openRig(given, { gateways: { gateways: [
+    const cookies = new Cookies({ clock: new TestClock() })
+    const rig = openRig(given, { session: new Session(parseHostHeaders({ origins: given }), cookies), gateways: { gateways: [
       { name: 'p', proxy: `http://127.0.0.1:${proxy.port}`, hosts: ['a.shop.test'] },
       { name: 'api', template: `http://127.0.0.1:${api.port}/?url={url}`, hosts: ['b.shop.test'] },
     ] } })
     for (let time = 0; time < 2; time += 1) for (const host of ['a.shop.test', 'b.shop.test']) expect(await get(rig, `${web.origin(host)}/`)).toMatchObject({ ok: true, status: 200 })
     expect(web.sent('x-api-key')).toEqual([undefined, undefined])
     expect(web.sent('cookie')).toEqual([undefined, 'b=2'])
-    expect(JSON.stringify(api.asked)).not.toMatch(/hush|b=2/)
+    expect(JSON.stringify(api.asked)).not.toMatch(/hush|b=2|api=3/)
+    expect(cookies.stats()).toMatchObject({ sites: 1, cookies: 1 })
   })
 })
 

@@ -143,6 +143,14 @@ describe('a hostile server', () => {
     expect(cookies.stats()).toEqual({ sites: 0, cookies: 0, bytes: 0 })
   })
 
+  test('that sets one cookie again and again has the room of one', () => {
+    const { cookies, set } = open()
+    set(page, 'a=1')
+    const { bytes } = cookies.stats()
+    for (let at = 0; at < 1_000; at += 1) set(page, `a=${at % 10}`)
+    expect(cookies.stats()).toEqual({ sites: 1, cookies: 1, bytes })
+  })
+
   test('cannot make the jars of all sites more than their bounds: those unused for longest are forgotten', () => {
     const { cookies, set, sent } = open({ sitesMax: 3 })
     const url = (at: number): string => `https://www.site${at}.test/`
