@@ -11,7 +11,8 @@
  * The payload is what the server sent with the transfer coding removed and the content coding kept. So Transfer-Encoding
  * is renamed to X-Crawler-Transfer-Encoding, as Common Crawl does, or readers would look for chunks; and the
  * Content-Length of a cut payload likewise, since it is not the length of what follows. There are no request records:
- * the request is the same for every page but for its address, and costs readers as much as the response does. A page that
+ * the request is the same for every page but for its address, cookies and passwords, which do not belong into an archive,
+ * and costs readers as much as the response does. A Set-Cookie stays in the response as the server sent it. A page that
  * is fetched again and is the same becomes a revisit record, which names the record that holds the payload.
  *
  * Members of already coded payloads are stored (level 0), the others compressed at level 1. Measured on the 360 corpus
