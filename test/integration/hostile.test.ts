@@ -112,3 +112,27 @@ test('of a page of a million links 10,000 are taken and the others counted', () 
   expect(links.count).toBe(limits.linksPerPageMax)
   expect(refused.too_many).toBeGreaterThan(0)
 })
+
+test('links with control characters become addresses of visible ASCII, or none', () => {
+  const { links, refused } = ended.get('links-control')!.parsed!
+  const urls = Array.from({ length: links.count }, (_, at) => links.url(at))
+  expect(urls.filter((url) => !/^http:\/\/[\x21-\x7e]+$/.test(url))).toEqual([])
+  // The Fetch and URL standards drop tabs and line ends, and no host may hold a control character.
+  expect(urls.filter((url) => /%0[9AD]/i.test(url))).toEqual([])
+  expect(urls.filter((url) => /\/\/a[^b]*%0/.test(url))).toEqual([])
+  expect(refused.invalid).toBeGreaterThan(30)
+})
+
+test('a redirect to an address that is too long is recorded and not followed, one that is no text is followed byte by byte', () => {
+  expect(ended.get('location-10kb')!.parsed!.links.count).toBe(0)
+  const { links } = ended.get('location-no-text')!.parsed!
+  expect(new URL(links.url(0)).pathname).toBe('/%C3%BF%C3%BE%C2%80%C2%9F')
+})
+
+test('an encoding that does not exist, or is not to be used, is read as another and said to be unknown', () => {
+  const recordOf = (name: string): Record<string, unknown> => JSON.parse(`${Buffer.from(ended.get(name)!.parsed!.line).toString()}}`) as Record<string, unknown>
+  expect(recordOf('charset-utf-7')).toMatchObject({ charset: 'utf-8', unknownCharset: 'utf-7' })
+  expect(recordOf('charset-utf-32')).toMatchObject({ charset: 'utf-16le' })
+  expect(recordOf('charset-iso-2022')).toMatchObject({ charset: 'iso-2022-jp' })
+  expect(String(recordOf('charset-10kb')['unknownCharset']).length).toBeLessThan(100)
+})

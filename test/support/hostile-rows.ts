@@ -115,6 +115,7 @@ const headRows = [
   head('blank-lines-endless', { code: 'headers_too_large', fault: pours('', '\r\n'.repeat(8 * KB)) }),
   head('reason-endless', { code: 'headers_too_large', fault: pours('HTTP/1.1 200 ', 'r'.repeat(16 * KB)) }),
   head('reason-10kb', { fault: page(html, type, `200 ${'r"'.repeat(5 * KB)}`) }),
+  head('reason-60kb', { fault: page(html, type, `200 ${'"'.repeat(60_000)}`) }),
   head('cookie-1mb', { code: 'headers_too_large', fault: says(`${ok}Set-Cookie: a=${'c'.repeat(1_024 * KB)}\r\n\r\n`) }),
   head('no-bytes', { code: 'timeout', endsBy: 'deadline', fault: () => {} }),
   head('head-byte-a-minute', { code: 'timeout', endsBy: 'deadline', fault: ({ write, drip }) => { write('H'); drip(60_000, 'T') } }),
