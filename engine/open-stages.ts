@@ -23,6 +23,7 @@ import { crawlOptions, isFileContent, resolveCrawlOptions, storedOptions, type C
 import { keyPolicyOf, type KeyPolicy } from './core/url-key.ts'
 import type { CrawlParts } from './crawl-parts.ts'
 import { Events } from './events.ts'
+import { ExcludedHosts } from './excluded-hosts.ts'
 import { createAddressGuard } from './fetch/address-guard.ts'
 import { ByteBudget } from './fetch/byte-budget.ts'
 import { Fetcher } from './fetch/fetcher.ts'
@@ -115,7 +116,8 @@ async function openAll(given: CrawlOptionsGiven, on: StageEvents, closers: Close
   const before = store.options()
   const options = resolveCrawlOptions(given, before)
   const keyPolicy = keyPolicyOf(options.dedupe)
-  await configureStore(store, options)
+  const excluded = await openExcluded(options, closers)
+  await configureStore(store, options, excluded.has)
 
   const [clock, events] = [systemClock, new Events(dir)]
   const scopeTable = ScopeTable.create(limits.scopeNamesMax)
@@ -125,9 +127,7 @@ async function openAll(given: CrawlOptionsGiven, on: StageEvents, closers: Close
   const flow = openFlow(options, clock)
   const pool = await openPool({ flow, inHandFile: suspects.notesFile, options, dir, store, known, queries, scopeTable })
   closers.push(() => pool.close())
-  const { fetcher, gateways, resolver } = openNetwork(options, flow)
-  closers.push(() => gateways?.close())
-  closers.push(() => fetcher.close())
+  const { fetcher, gateways, resolver } = openNetwork({ options, flow, excluded, closers })
   const robots = new RobotsGate({
     fetcher, clock, userAgent: options.userAgent, deadlineMs: options.timeoutMs,
     readRobots: (file, productToken) => pool.readRobots(file, productToken),
@@ -135,9 +135,10 @@ async function openAll(given: CrawlOptionsGiven, on: StageEvents, closers: Close
   })
   const scheduler = new Scheduler({
     store, options, clock, random: Math.random, onWork: on.onWork,
-    unitOf: unitsBy(options, resolver, gateways), note: (update) => commits.noteHost(update), capsOf: (host) => gateways?.capsOf(host) ?? [],
+    isExcluded: excluded.has, unitOf: unitsBy(options, resolver, gateways), note: (update) => commits.noteHost(update), capsOf: (host) => gateways?.capsOf(host) ?? [],
   })
   if (gateways !== undefined) gateways.onRoom = (cap) => scheduler.wake(cap)
+  excluded.onChange = () => scheduler.excludeListed()
   const network = new NetworkWatch<Host>({ clock, random: Math.random, hostsWorking: () => scheduler.sets.working.size, onChange: on.onWork })
   store.setLeases((host, sequence) => scheduler.isLeased(host, sequence))
   const onFull = (): void => {
@@ -177,6 +178,15 @@ async function openAll(given: CrawlOptionsGiven, on: StageEvents, closers: Close
   }
 }
 
+async function openExcluded({ excludeHosts: file }: CrawlOptions, closers: Closers): Promise<ExcludedHosts> {
+  const excluded = await ExcludedHosts.open({
+    file, clock: systemClock,
+    onBroken: ({ message }) => process.emitWarning(`${message}; the hosts that were excluded stay so`, { code: 'SLUICE_EXCLUDE_HOSTS' }),
+  })
+  closers.push(() => excluded.close())
+  return excluded
+}
+
 async function openShedLog(given: CrawlOptionsGiven, closers: Closers): Promise<ShedLog | undefined> {
   const { shedLog: file } = resolveCrawlOptions(given)
   if (file === undefined) return undefined
@@ -199,8 +209,15 @@ async function freeSpaceOf(dir: string): Promise<FreeSpace> {
   return { freeBytes: bavail * bsize, totalBytes: blocks * bsize }
 }
 
+interface NetworkNeeds {
+  readonly options: CrawlOptions
+  readonly flow: Flow
+  readonly excluded: ExcludedHosts
+  readonly closers: Closers
+}
+
 /** What reaches the network, and the gateways before it when there are some. */
-function openNetwork(options: CrawlOptions, flow: Flow): { readonly resolver: Resolver; readonly fetcher: Fetcher; readonly gateways?: Gateways } {
+function openNetwork({ options, flow, excluded, closers }: NetworkNeeds): { readonly resolver: Resolver; readonly fetcher: Fetcher; readonly gateways?: Gateways } {
   const { allowAddress, ca, insecure, resolve: pins, userAgent } = options
   const [clock, guard, trust] = [systemClock, createAddressGuard(allowAddress), createTlsTrust({ ca, insecure })]
   const resolver = new Resolver({ lookup: createNameLookup(systemNameServices()), pins, clock })
@@ -208,7 +225,9 @@ function openNetwork(options: CrawlOptions, flow: Flow): { readonly resolver: Re
   const gateways = configs.length > 0 && { gateways: new Gateways({ configs, guard, trust, clock, random: Math.random, userAgent, pins }) }
   const session = new Session(readHostHeaders(options.hostHeaders), options.cookies ? new Cookies({ clock }) : undefined)
   const { onNoFiles, rates, socketsIdleMax } = flow
-  const fetcher = new Fetcher({ resolver, guard, trust, budget: new ByteBudget(flow.memory.bodyBytes), clock, userAgent, rates, socketsIdleMax, onNoFiles, session, ...gateways })
+  const fetcher = new Fetcher({ resolver, guard, trust, budget: new ByteBudget(flow.memory.bodyBytes), clock, userAgent, rates, socketsIdleMax, onNoFiles, isExcluded: excluded.has, session, ...gateways })
+  if (gateways) closers.push(() => gateways.gateways.close())
+  closers.push(() => fetcher.close())
   return { resolver, fetcher, ...gateways }
 }
 

@@ -81,7 +81,7 @@ export function hostStatsOf(parts: CrawlParts, name: string): HostStats | undefi
   const { restMs, backoffMs, retryAfterMs } = restsOf(host, record, parts.clock)
   const [code, givenUp, parked] = host === undefined ? [record.failureCode, record.givenUp, record.parked] : [host.failureCode, givenUpOf(host), host.parked]
   return Object.freeze({
-    name, pending: record.pending, excluded: record.excluded === true, inFlight: host?.limiter.inFlight ?? 0,
+    name, pending: record.pending, excluded: record.excluded === true || host?.ended?.outcome === 'excluded', inFlight: host?.limiter.inFlight ?? 0,
     limit: host?.limiter.limit ?? record.limit ?? parts.options.concurrency.start,
     delayMs: Math.max(host?.delayMs ?? parts.options.delayMs, host?.crawlDelayMs ?? record.crawlDelayMs ?? 0),
     // Of its clocks alone, since a host without work is never ready. A unit's clock stands while a request of it is being

@@ -15,10 +15,10 @@ interface ConfiguredStore {
   setCaps(caps: Partial<LinkCaps>, storeBytesMax?: number): Promise<void>
 }
 
-export async function configureStore(store: ConfiguredStore, options: CrawlOptions): Promise<void> {
+export async function configureStore(store: ConfiguredStore, options: CrawlOptions, isExcluded: (host: string) => boolean = () => false): Promise<void> {
   store.setScope(options.scope, registrableDomainOf)
   if (keyPolicyOf(options.dedupe).www) store.setTwins(twinHostOf)
-  store.setLinkRules({ priorityOf: options.priority, refusedReportedMax: options.shedLog === undefined ? 0 : limits.shedLinksReportedMax })
+  store.setLinkRules({ isExcluded, priorityOf: options.priority, refusedReportedMax: options.shedLog === undefined ? 0 : limits.shedLinksReportedMax })
   await store.setCaps({
     queuedPerHostMax: options.maxQueuedPerHost, queuedPerDomainMax: options.maxQueuedPerDomain, queuedMax: options.maxQueued, domainBudget: options.domainBudget,
     queriesPerPathMax: options.traps === 'on' ? options.maxQueriesPerPath : Number.POSITIVE_INFINITY,

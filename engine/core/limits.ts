@@ -358,6 +358,10 @@ export const limits = {
   /** The thread ends when no sitemap was read for so long, and has so long to end by itself. */
   sitemapIdleMsMax: 5_000,
   sitemapExitMsMax: 500,
+  // The file of excluded hosts: a million names are about 20 MB
+  excludeHostsBytesMax: 32 * MB,
+  /** How often it is looked at while a crawl is open. */
+  excludeHostsLookMs: 5_000,
 } as const
 
 invariant(limits.commitQueueUrlsMax >= limits.commitUrlsMax, 'a whole batch fits into the commit queue')

@@ -112,6 +112,8 @@ export interface FetcherOptions {
   readonly socketsIdleMax?: number
   /** Told of every request, and of what it brought. */
   readonly rates?: RequestMeter
+  /** Hosts that are asked for nothing, whoever leads there (a redirect of robots.txt does). */
+  readonly isExcluded?: (host: string) => boolean
   /** Absent: all is fetched from the sites themselves. */
   readonly gateways?: Gateways
   /** Absent: every host is sent the same, and no cookie is kept. */
@@ -168,6 +170,7 @@ export class Fetcher {
   readonly #clients: Clients
   readonly #gateways: Gateways | undefined
   readonly #session: Session | undefined
+  readonly #isExcluded: ((host: string) => boolean) | undefined
   readonly #headers: readonly string[]
   readonly #rates: RequestMeter | undefined
   readonly #onNoFiles: (inFlight: number) => void
@@ -188,6 +191,7 @@ export class Fetcher {
     this.#onNoFiles = options.onNoFiles ?? (() => {})
     this.#gateways = options.gateways
     this.#session = options.session
+    this.#isExcluded = options.isExcluded
     this.#headers = ['user-agent', checkedUserAgent(options.userAgent), 'accept', ACCEPT, 'accept-encoding', acceptEncoding]
   }
 
@@ -222,6 +226,7 @@ export class Fetcher {
     this.#flights.add(flight)
     if (this.#closed) flight.deadline.stop(closing)
     try {
+      if (this.#isExcluded?.(hostOfUrl(request.url)) === true) return this.#failure(flight, { code: 'address_refused', detail: 'its host is excluded' })
       const result = via === undefined ? await this.#fly(flight) : await this.#flyThrough(via, target, flight)
       // Before anybody can ask the host for more.
       const setsCookie = result.headers !== undefined && this.#session?.answered(target, via?.config.kind, result.headers) === true

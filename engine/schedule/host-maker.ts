@@ -22,6 +22,8 @@ export interface HostMakerOptions {
   /** Bounds that the host shares with hosts of other units, besides that of its address. */
   readonly capsOf?: ((host: string) => readonly SharedCap[]) | undefined
   readonly ended: EndedHosts
+  /** The operator's list of hosts that are asked for nothing. */
+  readonly isExcluded?: ((host: string) => boolean) | undefined
   /** The unit of this name, which the host joins. */
   readonly join: (unit: string, ceiling: number) => Unit
 }
@@ -58,6 +60,7 @@ export class HostMaker {
     const known = ended.get(record.name, clock.nowMs())
     if (known?.ended !== undefined) host.ended = known.ended
     else if (known !== undefined && host.ended?.outcome === 'failed') forgive(host)
+    if (this.#is.isExcluded?.(record.name) === true) host.ended = { outcome: 'excluded' }
     return host
   }
 

@@ -44,6 +44,8 @@ export interface SchedulerOptions {
   readonly capsOf?: (host: string) => readonly SharedCap[]
   /** Takes what is to be stored of a host. */
   readonly note: (update: HostUpdate) => void
+  /** The operator's list of hosts that are asked for nothing; `excludeListed` when it has changed. */
+  readonly isExcluded?: (host: string) => boolean
   /** Hosts in memory; a test sets fewer. */
   readonly hostsActiveMax?: number
 }
@@ -67,7 +69,7 @@ export class Scheduler {
     this.#hands = new Hands(options, this.retries)
     this.#ended = new EndedHosts(limits.hostsActiveMax)
     this.#maker = new HostMaker({
-      clock: options.clock, options: options.options, capsOf: options.capsOf, ended: this.#ended, join: (name, ceiling) => this.#bench.join(name, ceiling),
+      clock: options.clock, options: options.options, capsOf: options.capsOf, ended: this.#ended, isExcluded: options.isExcluded, join: (name, ceiling) => this.#bench.join(name, ceiling),
     })
     this.#rulings = new Rulings({
       clock: options.clock, random: options.random, retries: options.options.retries, patienceMs: options.options.hostPatienceMs ?? 0,
@@ -348,6 +350,20 @@ export class Scheduler {
     if (host === undefined) return
     host.ended = { outcome: 'excluded' }
     this.#settle(host)
+  }
+
+  /** The list of excluded hosts has changed: hosts in memory end, and those that it named before go on. */
+  excludeListed(): void {
+    const { clock, isExcluded, store } = this.#is
+    for (const host of this.#bench.hosts.values()) {
+      const isListed = isExcluded?.(host.name) === true
+      if (isListed === (host.ended?.outcome === 'excluded')) continue
+      // Whom somebody has excluded by name stays excluded.
+      if (!isListed && (this.#ended.get(host.name, clock.nowMs())?.ended?.outcome === 'excluded' || store.host(host.name)?.excluded === true)) continue
+      host.ended = isListed ? { outcome: 'excluded' } : undefined
+      this.#settle(host)
+    }
+    this.#is.onWork()
   }
 
   /** The outcome (or the deferral) of a leased URL is stored. */

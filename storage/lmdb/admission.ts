@@ -34,6 +34,8 @@ export const noCaps: LinkCaps = {
 export interface LinkRules {
   /** The user's word on the priority of a URL; absent: it has the one that it comes with. */
   readonly priorityOf?: PriorityFunction | undefined
+  /** The user's word on hosts, besides what their records say; absent: none is excluded by it. */
+  readonly isExcluded?: (host: string) => boolean
   /** So many links are reported of those that a batch refuses for want of room. */
   readonly refusedReportedMax: number
 }

@@ -54,7 +54,7 @@ export class Plan {
     this.#view = view
     this.counters = { ...view.counters, refused: { ...view.counters.refused } }
     this.queue = new QueueEdit({ queue: view.tables.queue, arena: this.arena, sequence: view.sequence })
-    this.#hosts = new PlannedHosts(view.tables, view.hashOf, view.commitNumber)
+    this.#hosts = new PlannedHosts(view.tables, view.hashOf, view.commitNumber, view.linkRules.isExcluded)
     this.admission = new Admission(view, this.#hosts, { counters: this.counters, entered: this.#entered })
     for (const host of batch.hosts) this.#updateHost(host)
     for (const name of batch.scope) this.#addScope(name)

@@ -39,15 +39,17 @@ export class PlannedHosts {
   readonly #tables: Pick<Tables, 'hosts' | 'ready'>
   readonly #hashOf: (host: string) => Uint8Array
   readonly #commitNumber: number
+  readonly #isExcluded: (name: string) => boolean
   readonly #hosts = new Map<string, Entry>()
   readonly #newNames = new Map<string, string>()
   readonly #pending = new Map<string, Pending>()
 
-  /** `commitNumber` is kept with the hosts that the batch meets first. */
-  constructor(tables: Pick<Tables, 'hosts' | 'ready'>, hashOf: (host: string) => Uint8Array, commitNumber: number) {
+  /** `commitNumber` is kept with the hosts that the batch meets first; `isExcluded` speaks besides the records. */
+  constructor(tables: Pick<Tables, 'hosts' | 'ready'>, hashOf: (host: string) => Uint8Array, commitNumber: number, isExcluded: (name: string) => boolean = () => false) {
     this.#tables = tables
     this.#hashOf = hashOf
     this.#commitNumber = commitNumber
+    this.#isExcluded = isExcluded
   }
 
   of(name: string): PlannedHost {
@@ -57,7 +59,7 @@ export class PlannedHosts {
   change(name: string, facts: Readonly<Record<string, unknown>>, robots: RobotsVerdict | undefined): void {
     const host = this.#entry(name)
     Object.assign(host.facts, facts)
-    host.isExcluded = host.facts['excluded'] === true
+    host.isExcluded = host.facts['excluded'] === true || this.#isExcluded(name)
     host.isChanged = true
     host.robots = robots ?? host.robots
   }
@@ -113,7 +115,7 @@ export class PlannedHosts {
       return row === undefined ? this.#newNames.get(keyText(at)) : nameOfHostRow(row)
     })
     const facts: Record<string, unknown> = row === undefined ? { since: this.#commitNumber } : { ...factsOfHostRow(row) }
-    const host: Entry = { name, key, isExcluded: facts['excluded'] === true, isNew: row === undefined, facts, robots: undefined, isChanged: false, bestPriority: Number.POSITIVE_INFINITY }
+    const host: Entry = { name, key, isExcluded: facts['excluded'] === true || this.#isExcluded(name), isNew: row === undefined, facts, robots: undefined, isChanged: false, bestPriority: Number.POSITIVE_INFINITY }
     this.#hosts.set(name, host)
     if (host.isNew) this.#newNames.set(keyText(key), name)
     return host

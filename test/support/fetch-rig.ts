@@ -27,6 +27,7 @@ export interface RigOptions {
   readonly socketsIdleMax?: number
   readonly gateways?: GatewayFile
   readonly session?: Session
+  readonly isExcluded?: (host: string) => boolean
 }
 
 export interface Rig {
@@ -61,6 +62,7 @@ export function makeRig(options: RigOptions = {}): Rig {
     }),
     userAgent,
     ...(options.session && { session: options.session }),
+    ...(options.isExcluded && { isExcluded: options.isExcluded }),
     ...(options.socketsIdleMax === undefined ? {} : { socketsIdleMax: options.socketsIdleMax }),
   })
   return {
