@@ -20,7 +20,7 @@ export interface Stop {
 
 export class Deadline {
   readonly #clock: Clock
-  readonly #limitMs: number
+  #limitMs: number
   readonly #forgetSignal: () => void = () => {}
   #countedMs = 0
   /** What our own loop was late by. */
@@ -71,6 +71,12 @@ export class Deadline {
   /** A byte came. */
   heard(): void {
     this.#heardAtMs = this.#clock.nowMs()
+  }
+
+  /** From now on it passes at another number of counted milliseconds. */
+  extend(limitMs: number): void {
+    this.#limitMs = limitMs
+    if (this.#countingSinceMs !== undefined) this.#arm()
   }
 
   hold(): void {

@@ -5,13 +5,16 @@
  *
  *   send --> head --> reserve --> body --> complete
  *              |         |          |
- *              |         |          +--> cut at the limit: complete, truncated, connection closed
+ *              |         |          +--> cut at the limit, or no more of it is wanted: complete, truncated, connection closed
  *              |         +-- no bytes free: the response is paused and the deadline held, until granted
  *              +--> refused by type: connection closed
+ *
+ * With a sink only a chunk's bytes are reserved, and while one is written the response is paused and the deadline held.
  */
 import type { Clock } from '../core/clock.ts'
 import type { FailureCode } from '../core/errors.ts'
 import { limits } from '../core/limits.ts'
+import { SinkWriter, type BodySink } from './body-sink.ts'
 import type { ByteBudget, Release } from './byte-budget.ts'
 import type { Connection, ResponseController, ResponseHandler } from './clients.ts'
 import type { Deadline } from './deadline.ts'
@@ -25,6 +28,8 @@ export interface ExchangeRequest {
   readonly headers: readonly string[]
   readonly bodyBytesMax: number
   readonly acceptBody: (status: number, contentType: string | undefined) => 'read' | 'refuse'
+  /** Takes the body; absent: it is kept. */
+  readonly sink?: BodySink
   /** Called when the request is written: undici makes its parser before the first one, which may take a while. */
   readonly onSend: () => void
   /** Called when it is known how many bytes the body may take, and before they are reserved. */
@@ -91,6 +96,10 @@ class ExchangeHandler implements ResponseHandler {
   #release: Release = nothing
   /** Ends the wait for bytes. */
   #stopWaiting: (() => void) | undefined
+  #writer: SinkWriter | undefined
+  /** Nothing that comes now belongs to the body: it is whole, or cut. */
+  #isOver = false
+  #truncated = false
   #settled = false
   #unboundFraming: () => void = nothing
 
@@ -132,7 +141,9 @@ class ExchangeHandler implements ResponseHandler {
     if (request.acceptBody(status, head.contentType) === 'refuse') {
       return this.fail('unsupported_type', `content type ${head.contentType ?? 'none'}`)
     }
-    const bytes = Math.min(head.contentLength ?? request.bodyBytesMax, request.bodyBytesMax)
+    const room = request.sink === undefined ? request.bodyBytesMax : Math.min(request.bodyBytesMax, limits.sitemapChunkBytesMax)
+    if (request.sink !== undefined) this.#writer = this.#openSink(request.sink, head, controller)
+    const bytes = Math.min(head.contentLength ?? room, room)
     request.onBody?.(bytes)
     const release = means.budget.tryReserve(bytes)
     if (release === undefined) return this.#waitForBytes(controller, bytes)
@@ -141,23 +152,25 @@ class ExchangeHandler implements ResponseHandler {
   }
 
   onResponseData(_controller: ResponseController, chunk: Uint8Array): void {
-    if (this.#settled) return
+    if (this.#settled || this.#isOver) return
     this.#of.request.onBytes(chunk.length)
     this.#of.means.deadline.heard()
     const room = this.#of.request.bodyBytesMax - this.#bodyBytes
     const kept = chunk.length <= room ? chunk : chunk.subarray(0, room)
     this.#bodyBytes += kept.length
-    if (kept.length > 0) this.#chunks.push(kept)
-    if (kept.length < chunk.length) this.#complete(true)
+    if (kept.length > 0 && this.#writer === undefined) this.#chunks.push(kept)
+    else if (kept.length > 0) this.#writer!.add(kept)
+    if (kept.length < chunk.length) this.#end(true)
   }
 
   onResponseEnd(): void {
-    this.#complete(false)
+    this.#end(false)
   }
 
   onResponseError(_controller: ResponseController, error: Error): void {
+    if (this.#isOver) return
     // undici misses the body that a Content-Length promises, which a 304 may (RFC 9110 section 8.6): it is whole with its head.
-    if (this.#head !== undefined && isBodiless(this.#head)) return this.#complete(false)
+    if (this.#head !== undefined && isBodiless(this.#head)) return this.#end(false)
     const { code, detail } = failureOf(error, this.#head === undefined ? 'head' : 'body')
     this.fail(code, detail, this.#firstByteAtMs === undefined && code === 'connection_closed')
   }
@@ -173,12 +186,21 @@ class ExchangeHandler implements ResponseHandler {
     })
   }
 
-  #complete(truncated: boolean): void {
-    if (!this.#settle()) return
+  /** No byte of the body is heard any more; a sink may still have some to write. */
+  #end(truncated: boolean): void {
+    if (this.#settled || this.#isOver) return
+    this.#isOver = true
+    this.#truncated = truncated
     // The rest of a cut body is of no use, and reading it to keep the connection could take for ever.
     if (truncated) this.#of.connection.destroy()
+    if (this.#writer === undefined) this.#complete()
+    else this.#writer.end()
+  }
+
+  #complete(): void {
+    if (!this.#settle()) return
     this.#of.resolve({
-      kind: 'complete', head: this.#head!, body: this.#chunks, bodyBytes: this.#bodyBytes, truncated,
+      kind: 'complete', head: this.#head!, body: this.#chunks, bodyBytes: this.#bodyBytes, truncated: this.#truncated,
       ttfbMs: this.#firstByteAtMs! - this.#sentAtMs, release: this.#release,
     })
   }
@@ -190,6 +212,32 @@ class ExchangeHandler implements ResponseHandler {
     this.#unboundFraming()
     this.#stopWaiting?.()
     return true
+  }
+
+  #openSink(sink: BodySink, head: ResponseHead, controller: ResponseController): SinkWriter {
+    const { connection, means: { deadline } } = this.#of
+    deadline.extend(sink.deadlineMs)
+    let goOn: (() => void) | undefined
+    return new SinkWriter((chunk) => sink.write(chunk, head), {
+      pause: () => {
+        deadline.hold()
+        // A response that has ended is paused no more: its socket may be another's soon.
+        goOn = this.#isOver ? undefined : pauseResponse(controller, connection.socket)
+      },
+      resume: () => {
+        if (this.#settled) return
+        deadline.proceed()
+        goOn?.()
+      },
+      done: (isWanted) => {
+        if (!isWanted && !this.#isOver) {
+          this.#isOver = true
+          this.#truncated = true
+          connection.destroy()
+        }
+        this.#complete()
+      },
+    })
   }
 
   #waitForBytes(controller: ResponseController, bytes: number): void {

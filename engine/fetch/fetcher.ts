@@ -20,6 +20,7 @@ import { limits } from '../core/limits.ts'
 import type { Timings, TlsFacts } from '../core/types.ts'
 import type { Session } from '../web/session.ts'
 import { anyAddress, type AddressGuard } from './address-guard.ts'
+import type { BodySink } from './body-sink.ts'
 import type { ByteBudget, Release } from './byte-budget.ts'
 import { Clients, type Connection, type Route } from './clients.ts'
 import { connect, type ConnectorOptions, type ConnectResult } from './connector.ts'
@@ -43,6 +44,8 @@ export interface FetchRequest {
   readonly isPaced?: boolean
   /** Called when the request goes out on its connection; once more when it is sent again on another. */
   readonly onSend?: () => void
+  /** Takes the body as it comes: of a 2xx answer nothing is kept then, and `bodyBytesMax` may pass the budget's capacity. */
+  readonly sink?: BodySink
   /** Called when the head says how many bytes the body will take from the budget. */
   readonly onBody?: (bytes: number) => void
   /** Ends the fetch with `aborted`. May be shared by many. */
@@ -197,7 +200,7 @@ export class Fetcher {
 
   /** Never rejects, but for a broken invariant. */
   async fetch(request: FetchRequest): Promise<FetchResult> {
-    invariant(request.bodyBytesMax <= this.#budget.capacityBytes, 'a body fits into the byte budget')
+    invariant((request.sink === undefined ? request.bodyBytesMax : limits.sitemapChunkBytesMax) <= this.#budget.capacityBytes, 'a body fits into the byte budget')
     const target = new URL(request.url)
     const via = this.#gateways?.of(hostOfUrl(request.url))
     const url = via === undefined ? target : requestedOf(via, target)
@@ -216,6 +219,7 @@ export class Fetcher {
         headers: via === undefined ? headers : headersThrough(via, headers),
         bodyBytesMax: request.bodyBytesMax,
         acceptBody: request.acceptBody,
+        ...(request.sink && { sink: request.sink }),
       },
       isPaced: request.isPaced === true,
       deadline: new Deadline(this.#clock, request.deadlineMs, request.signal),
