@@ -39,7 +39,7 @@
 export { Crawler } from './crawler.ts'
 export { SluiceError, errorCodes, failureTable, type ErrorCode, type FailureCode, type FailureRule } from './core/errors.ts'
 export type {
-  AddOptions, AddResult, BlockedOn, Bound, CrawlerEvents, CrawlState, FlowCounts, GatewayStats, HostPressure, HostShares, HostStats, LatencySummary, Pressure, RejectedUrl, RequeueFilter, RequeueResult, RunOptions, Seed, SeedSource, SeedUrl, ShedStats, StageName, StagePressure, StartOptions, Stats, StoreStats, Summary,
+  AddOptions, AddResult, BlockedOn, Bound, CrawlerEvents, CrawlState, FlowCounts, GatewayStats, HostPressure, HostShares, HostStats, LatencySummary, Pressure, RejectedUrl, RequeueFilter, RequeueResult, RobotsStats, RunOptions, Seed, SeedSource, SeedUrl, ShedStats, StageName, StagePressure, StartOptions, Stats, StoreStats, Summary,
 } from './core/api-types.ts'
 export type { Concurrency, CrawlOptions, CrawlOptionsGiven, Durability, Format, HostLimitGiven, HostRule, NearDuplicatePolicy, Politeness, RunLimits, RunLimitsGiven, Scope } from './core/options.ts'
 export type { LinkFacts, PriorityFunction } from './core/priority.ts'

@@ -1,6 +1,6 @@
 /** What `sluice status` shows of a running crawl's pressure: tables of its stages and bounds, and its worst hosts. Pure functions. */
 import type { Bound, GatewayStats, HostPressure, Pressure, RobotsStats, StageName, StagePressure } from '../core/api-types.ts'
-import { count, percent, plural, shortDuration, shortSize } from './human.ts'
+import { count, exactDuration, percent, plural, shortDuration, shortSize } from './human.ts'
 import { blockedOnText } from './progress.ts'
 
 /** The worst hosts that are shown; --json has them all. */
@@ -41,7 +41,7 @@ export function gatewayLines(gateways: readonly GatewayStats[] = []): readonly s
 /** What an origin's robots.txt says, and its sitemaps, one a line. */
 export function robotsLines(origin: string, { rule, rules, crawlDelayMs, status, code, sitemaps = [], sitemapsMore = 0, until }: RobotsStats): readonly string[] {
   const facts = [
-    rules === undefined ? rule : plural(rules, 'rule'), ...(crawlDelayMs === undefined ? [] : [`crawl delay ${shortDuration(crawlDelayMs)}`]),
+    rules === undefined ? rule : plural(rules, 'rule'), ...(crawlDelayMs === undefined ? [] : [`crawl delay ${exactDuration(crawlDelayMs)}`]),
     ...(status === undefined ? [] : [`status ${status}`]), ...(code === undefined ? [] : [code]), `until ${until}`,
   ]
   const more = sitemapsMore === 0 ? [] : [`  and ${plural(sitemapsMore, 'sitemap')} more`]

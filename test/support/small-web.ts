@@ -1,4 +1,4 @@
-/** A web of a few hosts on one port, whose answers a test gives as a function of host and path; robots.txt is not there. */
+/** A web of a few hosts on one port, whose answers a test gives as a function of host and path; robots.txt is not there, unless it gives one. */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -27,12 +27,15 @@ export interface SmallWeb {
   close(): Promise<void>
 }
 
-export async function openSmallWeb(hosts: readonly string[], answerOf: (request: SmallRequest) => SmallAnswer): Promise<SmallWeb> {
+export async function openSmallWeb(hosts: readonly string[], answerOf: (request: SmallRequest) => SmallAnswer, robotsOf: (host: string) => string | undefined = () => undefined): Promise<SmallWeb> {
   const asked: string[] = []
   const server = createServer(({ headers, url: path = '' }, response) => {
     const origin = `http://${headers.host}`
     const host = new URL(origin).hostname
-    if (path === '/robots.txt') return response.writeHead(404).end()
+    if (path === '/robots.txt') {
+      const robots = robotsOf(host)
+      return response.writeHead(robots === undefined ? 404 : 200).end(robots)
+    }
     asked.push(host + path)
     const answer = answerOf({ host, path, origin })
     if (answer === undefined) return response.writeHead(404).end()

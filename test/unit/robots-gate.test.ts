@@ -304,6 +304,14 @@ describe('memory', () => {
     expect(gate.stats().verdicts).toBe(2)
   })
 
+  test('is bounded in the origins of a host: the oldest verdict is asked for again', async () => {
+    const { gate } = rig()
+    for (let port = 1; port <= 1_000; port++) await gate.ask(`https://a.test:${port}/`)
+    expect(gate.stats()).toMatchObject({ hosts: 1, verdicts: limits.robotsOriginsMax })
+    expect(Object.keys(gate.verdictsOf('a.test'))).toHaveLength(limits.robotsOriginsMax)
+    expect([gate.check('https://a.test:1000/').kind, gate.check(`https://a.test:${1_000 - limits.robotsOriginsMax}/`).kind]).toEqual(['allowed', 'unknown'])
+  })
+
   test('holds nothing for hosts that were only looked at', () => {
     const { gate } = rig()
     for (let at = 0; at < 1_000; at++) gate.check(`https://h${at}.test/`)

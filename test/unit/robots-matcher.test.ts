@@ -15,7 +15,7 @@ describe('the rules', () => {
     ['Disallow: /*.gif$', '/x/y.gif?z', true], ['Disallow: /*.gif$', '/x.gif/y.gif', false], ['Disallow: /a*c', '/a-b-c-d', false], ['Disallow: /*?', '/a?b', false],
     ['Disallow: *', '/', false], ['Disallow: *b', '/ab', false], ['Disallow: *$', '/', false], ['Disallow: /a*', '/a', false], ['Disallow: /a*$', '/ab', false],
     ['Disallow: /a*a$', '/a', true], ['Disallow: /*aab', '/aaab', false], ['Disallow: /*a*a*b$', '/aab', false], ['Disallow: /*a*a*b$', '/ab', true],
-    ['Disallow: /*abab*ab$', '/abab', true], ['Disallow: /*abab*ab$', '/ababab', false], ['Disallow: $', '/', true], ['Disallow: a', '/a', true],
+    ['Disallow: /*abab*ab$', '/abab', true], ['Disallow: /*abab*ab$', '/ababab', false], ['Disallow: /*aabaaac', '/aabaaabaaac', false], ['Disallow: $', '/', true], ['Disallow: a', '/a', true],
   ])('"%s" and %s: allowed is %s', (rules, path, allowed) => {
     expect(allows(rules, path)).toBe(allowed)
   })

@@ -18,7 +18,7 @@ describe('what is shown of a robots.txt verdict', () => {
       'http://a.test': { rule: 'allow', status: 404, until }, 'http://a.test:81': { rule: 'disallow', code: 'timeout', until },
     })
     expect(Object.entries(stats).flatMap(([origin, each]) => robotsLines(origin, each))).toEqual([
-      `robots.txt of https://a.test: 2 rules, crawl delay 5.0s, status 200, until ${until}`, '  sitemap https://a.test/s.xml',
+      `robots.txt of https://a.test: 2 rules, crawl delay 5s, status 200, until ${until}`, '  sitemap https://a.test/s.xml',
       `robots.txt of http://a.test: allow, status 404, until ${until}`, `robots.txt of http://a.test:81: disallow, timeout, until ${until}`,
     ])
   })
