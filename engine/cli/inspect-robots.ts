@@ -20,7 +20,7 @@ import { readFile } from './inspect-page.ts'
 export function inspectRobots({ robots, base64, file, agent, url }: Answer): Answer {
   const given = [robots, base64, file].filter((source) => source !== undefined)
   if (given.length !== 1 || typeof given[0] !== 'string') throw new SluiceError('usage', 'expected one of robots, base64 and file, as a text')
-  const [asked, name] = [askedUrl(url), agentOf(agent)]
+  const [asked, name] = [urlOf('--url', url), agentOf(agent)]
   const bytes = typeof file === 'string' ? readFile(file) : Buffer.from(given[0], typeof robots === 'string' ? 'utf8' : 'base64')
   return answerOf(asked, new URL('/robots.txt', asked).href, readRobots(bytes, productTokenOf(name)))
 }
@@ -28,9 +28,9 @@ export function inspectRobots({ robots, base64, file, agent, url }: Answer): Ans
 export type FetchedRobots = { readonly ok: true; readonly answer: Answer } | { readonly ok: false; readonly code: string; readonly message: string }
 
 /** The same of the robots.txt of an origin, fetched by the gate. A failure, which forbids everything for now, is a value. */
-export async function inspectFetchedRobots(source: string, { agent, url }: Answer, network: CrawlOptionsGiven): Promise<FetchedRobots> {
-  const options = resolveCrawlOptions(network)
-  const [asked, fetcher] = [askedUrl(url ?? source), openFetcher(options)]
+export async function inspectFetchedRobots(given: string, { agent, url }: Answer, network: CrawlOptionsGiven): Promise<FetchedRobots> {
+  const [options, source] = [resolveCrawlOptions(network), urlOf('URL', given)]
+  const [asked, fetcher] = [url === undefined ? source : urlOf('--url', url), openFetcher(options)]
   let read: RobotsRead | undefined
   const gate = new RobotsGate({
     fetcher, clock: systemClock, userAgent: agentOf(agent), deadlineMs: options.timeoutMs, stored: () => undefined,
@@ -64,9 +64,9 @@ function answerOf(asked: string, fileUrl: string, { rules, crawlDelayMs, sitemap
   }
 }
 
-function askedUrl(given: unknown): string {
+function urlOf(name: string, given: unknown): string {
   const url = typeof given === 'string' ? fetchUrl(given) : undefined
-  if (url === undefined) throw new SluiceError('usage', `--url: expected an http or https URL, given ${JSON.stringify(given ?? '').slice(0, 200)}`)
+  if (url === undefined) throw new SluiceError('usage', `${name}: expected an http or https URL, given ${JSON.stringify(given ?? '').slice(0, 200)}`)
   return url
 }
 

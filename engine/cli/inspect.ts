@@ -78,12 +78,11 @@ export async function runInspectRobots(source: string | undefined, { agent, url,
   if (batch) return answerBatch(inspectRobots)
   if (source === undefined) throw new SluiceError('usage', 'FILE|URL: expected a robots.txt, a URL, or - for standard input, given nothing')
   const asked = { ...(agent !== undefined && { agent }), ...(url !== undefined && { url }) }
-  const address = /^https?:\/\//i.test(source) ? fetchUrl(source) : undefined
-  if (address === undefined) {
+  if (!/^https?:\/\//i.test(source)) {
     await write(inspectRobots(source === '-' ? { base64: await readAll(process.stdin), ...asked } : { file: source, ...asked }), json)
     return 0
   }
-  const result = await inspectFetchedRobots(address, asked, network)
+  const result = await inspectFetchedRobots(source, asked, network)
   if (result.ok) await write(result.answer, json)
   else await writeFailure(result, json)
   return result.ok ? 0 : 1

@@ -12,7 +12,7 @@
  *   3xx                              the target's, up to five hops, whatever  the target's
  *                                    host they lead to (section 2.3.1.2)
  *     a sixth hop, no target, or one   everything is allowed                  as of 2xx
- *     that is not http(s)
+ *     that is no URL to be fetched
  *     to an address that is refused    nothing for now                        10 seconds, or the rest of the host
  *   4xx, 401 and 403 among them      everything is allowed (2.3.1.3)          as of 2xx
  *   429                              nothing for now                          Retry-After, 10 seconds to an hour, or the

@@ -150,6 +150,7 @@ describe('inspect robots', () => {
     status = 503
     expect(await ask()).toEqual({ ok: false, code: 'robots_unreachable', message: 'robots.txt answers 503' })
     await new Promise((resolve) => { server.close(resolve) })
+    await expect(inspectFetchedRobots('http://a.test:1/', {}, {})).rejects.toThrow(expect.objectContaining({ code: 'usage', message: expect.stringMatching(/^URL: expected/) }))
   })
 })
 
