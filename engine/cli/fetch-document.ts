@@ -21,6 +21,7 @@ export interface FetchedDocument {
   readonly bytes: Uint8Array
   /** There was more than `--max-body`. */
   readonly isCut: boolean
+  readonly headerBlock: Uint8Array
   readonly contentType: string | undefined
   readonly location: string | undefined
 }
@@ -52,6 +53,6 @@ export async function fetchDocument(url: string, given: CrawlOptionsGiven): Prom
 async function decoded(url: string, response: FetchedResponse, bytesMax: number): Promise<DocumentResult> {
   const inflated = await new Inflater(bytesMax).inflate(Buffer.concat(response.body), headerOf(response.headers, 'content-encoding'), response.truncated)
   if (!inflated.ok) return { ok: false, code: inflated.code, message: `${url}: the body does not match its Content-Encoding` }
-  const document = { url, status: response.status, bytes: inflated.bytes, isCut: inflated.truncated, contentType: headerOf(response.headers, 'content-type'), location: headerOf(response.headers, 'location') }
+  const document = { url, status: response.status, bytes: inflated.bytes, isCut: inflated.truncated, headerBlock: response.headerBlock, contentType: headerOf(response.headers, 'content-type'), location: headerOf(response.headers, 'location') }
   return { ok: true, document }
 }

@@ -4,12 +4,14 @@
  */
 import fs from 'node:fs'
 import { SluiceError } from '../core/errors.ts'
+import { crawlOptions } from '../core/options.ts'
 import type { PageMeta, PageRecord } from '../core/types.ts'
 import { fetchUrl } from '../core/fetch-url.ts'
 import { resolveLinks } from '../../threads/extractor.ts'
 import { charsetOf } from '../../threads/html/charset.ts'
 import { baseOf, LinkCollector } from '../../threads/html/links.ts'
 import { readHtml } from '../../threads/html/read-html.ts'
+import { productTokenOf } from '../../threads/html/robots-directives.ts'
 import { Inflater } from '../../threads/inflate.ts'
 import { isHtml, parsePage } from '../../threads/parse-worker.ts'
 import type { Answer } from './batch.ts'
@@ -22,6 +24,10 @@ export interface InspectedDocument {
   readonly contentType: string | undefined
   /** The bytes are the beginning of a longer document. */
   readonly isCut: boolean
+  /** Its header, which may say more of it; absent: it came without one. */
+  readonly headerBlock?: Uint8Array
+  /** For whom robots directives may be; default: the crawl's own. */
+  readonly userAgent?: string | undefined
 }
 
 /** Stands in for the address of a file, so that relative links can be shown; RFC 6761 keeps the name free. */
@@ -88,11 +94,11 @@ function metaOf({ base, contentType, isCut }: InspectedDocument): PageMeta {
 }
 
 /** The page record that a crawl would write. */
-async function recordOf({ bytes }: InspectedDocument, meta: PageMeta): Promise<PageRecord> {
+async function recordOf({ bytes, headerBlock = new Uint8Array(0), userAgent = crawlOptions.userAgent.default }: InspectedDocument, meta: PageMeta): Promise<PageRecord> {
   const collector = new LinkCollector({ include: [], exclude: [] })
   const { line } = await parsePage(
-    { meta, headerBlock: new Uint8Array(0), body: bytes, redirects: 0 },
-    { inflater: new Inflater(bytes.byteLength), collector, agent: '', extractor: undefined, sink: undefined, nowMs: () => 0 },
+    { meta, headerBlock, body: bytes, redirects: 0 },
+    { inflater: new Inflater(bytes.byteLength), collector, agent: productTokenOf(userAgent), extractor: undefined, sink: undefined, nowMs: () => 0 },
   )
   return JSON.parse(`${Buffer.from(line).toString('utf8')}}`) as PageRecord
 }

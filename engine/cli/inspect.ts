@@ -68,7 +68,8 @@ async function inspectFetched(url: string, { base, contentType, json, network }:
     return 1
   }
   const { document } = result
-  const answer = await inspectDocument({ bytes: document.bytes, base: checkedBase(base ?? url), contentType: contentType ?? document.contentType, isCut: document.isCut })
+  const { bytes, isCut, headerBlock } = document
+  const answer = await inspectDocument({ bytes, isCut, headerBlock, base: checkedBase(base ?? url), contentType: contentType ?? document.contentType, userAgent: network.userAgent })
   await write({ url, status: document.status, ...(document.location !== undefined && { location: document.location }), ...answer }, json)
   return 0
 }

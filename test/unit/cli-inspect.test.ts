@@ -55,6 +55,13 @@ describe('inspect page', () => {
     })
   })
 
+  it('answers the robots directives and the canonical address of a header too, as they are for the agent that asks', async () => {
+    const document = documentOf({ html: '<meta name=robots content=noarchive><meta name=mybot content=nofollow>', base: 'https://a.test/p' })
+    const headerBlock = Buffer.from('X-Robots-Tag: sluice: noindex\r\nLink: </c>; rel="canonical"\r\n')
+    expect(await inspectDocument({ ...document, headerBlock })).toMatchObject({ robots: { noarchive: true, noindex: true }, canonical: 'https://a.test/c' })
+    expect((await inspectDocument({ ...document, headerBlock, userAgent: 'MyBot/1.0' }))['robots']).toEqual({ noarchive: true, nofollow: true })
+  })
+
   it('leaves out what a document does not have', async () => {
     expect(await inspectDocument(documentOf({ html: '<p>text' }))).toEqual({
       charset: 'utf-8', charsetFrom: 'header', base: 'https://base.invalid/', robots: {}, text: 4, needsJs: false, links: [], counts: {},
