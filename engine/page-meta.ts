@@ -6,6 +6,7 @@ import type { PageAnswer } from '../storage/store.ts'
 import { fetchUrl, hostOfUrl, makeBase } from './core/fetch-url.ts'
 import { limits } from './core/limits.ts'
 import type { Format } from './core/options.ts'
+import { isRedirectStatus } from './core/redirects.ts'
 import type { PageMeta, ParsedResult, PreviousFetch, PreviousPage, QueuedUrl, Timings, TlsFacts } from './core/types.ts'
 import { headerOf } from './fetch/response-head.ts'
 
@@ -39,7 +40,7 @@ export function retryAfterMs(value: string | undefined, wallMs: number): number 
  * ask, or leads elsewhere: no host can make another one wait.
  */
 export function redirectWaitMs(url: Pick<QueuedUrl, 'url' | 'host'>, { status, headers }: Pick<Answer, 'status' | 'headers'>, wallMs: number): number {
-  const location = status >= 300 && status < 400 ? headerOf(headers, 'location') : undefined
+  const location = isRedirectStatus(status) ? headerOf(headers, 'location') : undefined
   const target = location === undefined ? undefined : fetchUrl(location, makeBase(url.url))
   return target !== undefined && hostOfUrl(target) === url.host ? retryAfterMs(headerOf(headers, 'retry-after'), wallMs) : 0
 }

@@ -5,6 +5,7 @@
 import { readLinkFields, type HeaderLinks } from './html/link-header.ts'
 import { isAt } from './html/rel.ts'
 import { readDirectives, type RobotsDirectives } from './html/robots-directives.ts'
+import { escapedBytes } from './redirects.ts'
 
 export interface PageHead extends HeaderLinks {
   readonly robots: RobotsDirectives
@@ -27,7 +28,7 @@ export function readPageHead(headerBlock: Uint8Array, agent: string): PageHead {
   for (let at = 0, from = 0; at <= headerBlock.length; at += 1) {
     if (at < headerBlock.length && headerBlock[at] !== LINE_FEED) continue
     if (isAt(ROBOTS_TAG, headerBlock, from)) tags.push(latin1(headerBlock, from + ROBOTS_TAG.length, at))
-    else if (isAt(LINK, headerBlock, from)) links.push(latin1(headerBlock, from + LINK.length, at))
+    else if (isAt(LINK, headerBlock, from)) links.push(escapedBytes(latin1(headerBlock, from + LINK.length, at)))
     from = at + 1
   }
   if (tags.length === 0 && links.length === 0) return noHead

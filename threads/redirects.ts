@@ -97,7 +97,7 @@ export function refusedFor(reason: RefusalReason): Refusals {
  * A header is bytes, here one a character. Those beyond ASCII are kept as they are, so that a server gets back what it
  * sent, in whatever encoding: as Chrome does it, and the test redirect-location-escape of web-platform-tests asks.
  */
-function escapedBytes(text: string): string {
+export function escapedBytes(text: string): string {
   return text.replaceAll(/[\u0080-\u00FF]/g, (byte) => `%${byte.charCodeAt(0).toString(16).toUpperCase()}`)
 }
 

@@ -125,8 +125,8 @@ export const pageLinkElements: readonly LinkElement[] = linkElements.slice(0, 6)
 
 /**
  * What pages and headers ask for that a policy may follow (--obey). `nofollow`: of a page (meta robots, X-Robots-Tag), no
- * link of it. `rel`: links marked nofollow, ugc or sponsored. `noarchive`: no WARC record. `noindex`: no extractor. `canonical`:
- * the address that the page gives for itself is a link of it.
+ * link of it. `rel`: links marked nofollow, ugc or sponsored, unless another link of the page leads there without. `noarchive`: no
+ * WARC record. `noindex`: no extractor. `canonical`: the address that the page gives for itself is a link of it.
  */
 export const directives = ['nofollow', 'rel', 'noarchive', 'noindex', 'canonical'] as const
 export type Directive = (typeof directives)[number]

@@ -282,13 +282,13 @@ export function disagreement(found: PlainFacts, expected: PlainFacts): string | 
   return [...links, ...others].join('; ')
 }
 
-const factNames = ['title', 'lang', 'base', 'canonical', 'description', 'generator', 'headings', 'scriptsLoaded', 'noindex', 'nofollow', 'delaySeconds', 'refresh'] as const
+const factNames = ['title', 'lang', 'base', 'canonical', 'description', 'generator', 'headings', 'scriptsLoaded', 'noindex', 'nofollow', 'noarchive', 'delaySeconds', 'refresh'] as const
 
 const linkInOrder = ({ element, href, rel }: PlainLink): unknown[] => [element, href, rel]
 
 function inOrder({ links, title, lang, base, canonical, description, generator, headings, scriptsLoaded, robots, refresh }: PlainFacts): unknown[] {
   return [
-    links.map(linkInOrder), title, lang, base, canonical, description, generator, headings, scriptsLoaded, robots.noindex, robots.nofollow,
+    links.map(linkInOrder), title, lang, base, canonical, description, generator, headings, scriptsLoaded, robots.noindex, robots.nofollow, robots.noarchive,
     refresh?.delaySeconds, refresh?.url,
   ]
 }

@@ -230,6 +230,8 @@ describe('a Link header', () => {
     expect((await parse('<base href="http://other.example/x/y/">', { header })).record.canonical).toBe('http://site.example/c')
     expect((await parse('<link rel=canonical href=/own>', { header })).record.canonical).toBe('http://site.example/own')
     expect((await parse('a text', { header, meta: { contentType: 'text/plain' } })).record.canonical).toBe('http://site.example/c')
+    const bytes = Buffer.from('/é').toString('latin1')
+    expect((await parse('', { header: [`Link: <${bytes}>; rel=canonical; title="${bytes}"`] })).record.canonical).toBe('http://site.example/%C3%A9')
   })
 
   it('links to the neighbours of a page, also of a text, where link elements do', async () => {
