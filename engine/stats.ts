@@ -45,10 +45,10 @@ export function statsOf({ parts, loop, meter, state, run, elapsedMs, fetches }: 
   const [slots, sockets] = [pool.stats(), fetcher.stats()]
   const bounds = boundTable({
     gate, inFlight: loop.inFlight, received: loop.receivedCount, slotsUsed: slots.slots - slots.free,
-    window: run?.window, commits, sockets, hosts: scheduler.hostsCount,
+    window: run?.window, commits, sockets, hosts: scheduler.hosts.size,
   })
   return Object.freeze({
-    ...counters, state, blockedOn: loop.blockedOn, leased: scheduler.leasedCount, inFlight: loop.inFlight, hosts: scheduler.hostsCount,
+    ...counters, state, blockedOn: loop.blockedOn, leased: scheduler.leasedCount, inFlight: loop.inFlight, hosts: scheduler.hosts.size,
     retryShare: scheduler.retries.share, fetches, ...flowCountsOf(parts, loop), commitLagMs: Math.round(commits.lagMs),
     loopUtilization: meter.read(), workersLost: slots.workersLost, linksDroppedKnown: loop.linksKnown,
     store: store.stats(), ...(nextDueAtMs !== undefined && { nextDueAtMs }), durability: options.durability, bounds,

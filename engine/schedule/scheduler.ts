@@ -27,6 +27,7 @@ import { firstRestEndMs, noteBody, putInHand, type Candidate, type Host, type Le
 import { HostLoader, type HostLoaderOptions } from './host-loader.ts'
 import { forgive, forgiven, isUnstored, memoryOf, noteStored } from './host-memory.ts'
 import { HostMaker } from './host-maker.ts'
+import { relist } from './listed-hosts.ts'
 import { RetryBudget } from './retry-budget.ts'
 import { Rulings, type FetchEnd, type Ruling } from './rulings.ts'
 import type { SharedCap } from './shared-cap.ts'
@@ -79,10 +80,6 @@ export class Scheduler {
       store: options.store, unitOf: options.unitOf, hosts: this.#bench.hosts, hostsMax: options.hostsActiveMax ?? limits.hostsActiveMax,
       onLoaded: (record, belonging) => this.#bench.add(this.#maker.make(record, belonging)), onLoadedLate: options.onWork,
     })
-  }
-
-  get hostsCount(): number {
-    return this.#bench.hosts.size
   }
 
   /** Hosts in memory that have work, and those that are unwell (health.ts). */
@@ -355,14 +352,8 @@ export class Scheduler {
   /** The list of excluded hosts has changed: hosts in memory end, and those that it named before go on. */
   excludeListed(): void {
     const { clock, isExcluded, store } = this.#is
-    for (const host of this.#bench.hosts.values()) {
-      const isListed = isExcluded?.(host.name) === true
-      if (isListed === (host.ended?.outcome === 'excluded')) continue
-      // Whom somebody has excluded by name stays excluded.
-      if (!isListed && (this.#ended.get(host.name, clock.nowMs())?.ended?.outcome === 'excluded' || store.host(host.name)?.excluded === true)) continue
-      host.ended = isListed ? { outcome: 'excluded' } : undefined
-      this.#settle(host)
-    }
+    const isNamed = (name: string): boolean => this.#ended.get(name, clock.nowMs())?.ended?.outcome === 'excluded' || store.host(name)?.excluded === true
+    for (const host of relist(this.#bench.hosts.values(), { isListed: (name) => isExcluded?.(name) === true, isNamed })) this.#settle(host)
     this.#is.onWork()
   }
 

@@ -367,7 +367,7 @@ class World {
 
   check(): void {
     const { scheduler } = this
-    expect(scheduler.hostsCount, 'hosts in memory').toBeLessThanOrEqual(this.hostsMax)
+    expect(scheduler.hosts.size, 'hosts in memory').toBeLessThanOrEqual(this.hostsMax)
     if (scheduler.isEmpty && this.grown.length === 0 && this.stored.length === 0) {
       const idle = names.flatMap((name) => this.frontier.rowsOf(name)).filter(({ sequence }) => !this.underWay.has(sequence))
       expect(idle, 'empty, though a URL waits in the store').toEqual([])
@@ -421,7 +421,7 @@ test('over random events no unit is hit too soon, no limit is passed, no URL is 
     // Nothing is left to do, so in the end nothing is left in memory.
     world.clock.advance(2 * 60 * 60_000)
     expect(world.scheduler.candidate()).toBeUndefined()
-    expect(world.scheduler.hostsCount).toBe(0)
+    expect(world.scheduler.hosts.size).toBe(0)
   })
   expect(starts, 'fetches in all').toBeGreaterThan(process.env['SEED'] === undefined ? 5_000 : 0)
   expect(laterStarts, 'of the later class').toBeGreaterThan(process.env['SEED'] === undefined ? 500 : -1)

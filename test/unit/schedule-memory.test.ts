@@ -196,7 +196,7 @@ describe('a host row', () => {
       pages += 1
       crawl.clock.advance(1)
     }
-    expect(crawl.scheduler.hostsCount).toBe(0)
+    expect(crawl.scheduler.hosts.size).toBe(0)
     expect([pages, crawl.frontier.recordsWritten]).toEqual([1_000, 0])
   })
 
@@ -380,7 +380,7 @@ describe('many hosts', () => {
       isMore = crawl.scheduler.refill()
       expect(crawl.frontier.recordsRead - before).toBeLessThanOrEqual(limits.hostsPerRefillMax)
     }
-    expect([crawl.scheduler.hostsCount, turns]).toEqual([2_000, Math.ceil(2_000 / limits.hostsPerRefillMax)])
+    expect([crawl.scheduler.hosts.size, turns]).toEqual([2_000, Math.ceil(2_000 / limits.hostsPerRefillMax)])
   })
 
   test('have fewer URLs claimed ahead the more of them there are, and one at least', () => {

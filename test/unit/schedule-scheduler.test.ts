@@ -191,7 +191,7 @@ test('hosts that are being looked up count as hosts in memory, so look-ups are b
   expect(asked).toHaveLength(3)
   for (const resolve of resolvers) resolve('one')
   await turn()
-  expect(scheduler.hostsCount).toBe(3)
+  expect(scheduler.hosts.size).toBe(3)
   expect(next().host.unit.hostsCount).toBe(3)
   expect(scheduler.isEmpty).toBe(false)
 })
@@ -331,7 +331,7 @@ test('what waits for its delay does not rest', () => {
 test('hosts that are still in the store are work, though all in memory rest', () => {
   const { scheduler, startNext } = setUp({ hosts: { a: 1, b: 1 }, hostsActiveMax: 1 })
   scheduler.release(startNext(), { ok: false, code: 'http_429', retryAfterMs: 50_000 })
-  expect(scheduler.hostsCount).toBe(1)
+  expect(scheduler.hosts.size).toBe(1)
   expect(scheduler.restingUntilMs()).toBeUndefined()
   expect(scheduler.isEmpty).toBe(false)
 })
@@ -467,7 +467,7 @@ test('two hundred thousand hosts come and go, and only those of the last delay a
     scheduler.release(lease, { ok: true })
     scheduler.settled(present, 0)
     clock.advance(10)
-    most = Math.max(most, scheduler.hostsCount)
+    most = Math.max(most, scheduler.hosts.size)
   }
   expect(most).toBeLessThanOrEqual(1_000 / 10 + 1)
 })
