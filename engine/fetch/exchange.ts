@@ -34,7 +34,7 @@ export interface ExchangeRequest {
   readonly onSend: () => void
   /** Called when it is known how many bytes the body may take, and before they are reserved. */
   readonly onBody?: (bytes: number) => void
-  /** So many bytes came: the head's, or a part of the body. */
+  /** Called once at the end: so many bytes came, of whatever kind. */
   readonly onBytes: (count: number) => void
 }
 
@@ -88,6 +88,7 @@ const nothing: Release = () => {}
 
 class ExchangeHandler implements ResponseHandler {
   readonly #of: ExchangeState
+  readonly #bytesBefore: number
   #sentAtMs: number
   #firstByteAtMs: number | undefined
   #head: ResponseHead | undefined
@@ -106,6 +107,7 @@ class ExchangeHandler implements ResponseHandler {
   constructor(of: ExchangeState) {
     this.#of = of
     this.#sentAtMs = of.means.clock.nowMs()
+    this.#bytesBefore = of.connection.socket.bytesRead
   }
 
   boundFraming(): void {
@@ -133,7 +135,6 @@ class ExchangeHandler implements ResponseHandler {
     const { request, means } = this.#of
     const head = readHead(status, statusText ?? '', controller.rawHeaders as readonly Uint8Array[])
     this.#head = head
-    request.onBytes(head.headerBlock.length)
     // undici counts names and values alone, so that many short fields make a much larger block.
     if (head.headerBlock.length > limits.headerBytesMax) {
       return this.fail('headers_too_large', `the head is larger than ${limits.headerBytesMax} bytes`)
@@ -153,7 +154,6 @@ class ExchangeHandler implements ResponseHandler {
 
   onResponseData(_controller: ResponseController, chunk: Uint8Array): void {
     if (this.#settled || this.#isOver) return
-    this.#of.request.onBytes(chunk.length)
     this.#of.means.deadline.heard()
     const room = this.#of.request.bodyBytesMax - this.#bodyBytes
     const kept = chunk.length <= room ? chunk : chunk.subarray(0, room)
@@ -208,7 +208,9 @@ class ExchangeHandler implements ResponseHandler {
   #settle(): boolean {
     if (this.#settled) return false
     this.#settled = true
-    this.#of.means.deadline.onStop(undefined)
+    const { connection, means, request } = this.#of
+    request.onBytes(connection.socket.bytesRead - this.#bytesBefore)
+    means.deadline.onStop(undefined)
     this.#unboundFraming()
     this.#stopWaiting?.()
     return true

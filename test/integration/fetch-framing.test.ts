@@ -63,6 +63,38 @@ describe.each(['http', 'https'] as const)('over %s, what comes besides a body', 
   })
 })
 
+test.each(['http', 'https'] as const)('over %s, every byte of a response counts for the ceilings of the crawl, whatever it is for', async (listener) => {
+  const counted: number[] = []
+  rig = makeRig({ clock: new TestClock(), ca: server.caFile, rates: { began: () => 0, ended: (_, bytes) => counted.push(bytes), resent: () => {} } })
+  const sent = [
+    `HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n${head}1;extension=${'e'.repeat(1_000)}\r\nb\r\n0\r\nTrailer: t\r\n\r\n`,
+    `HTTP/1.1 404 ${'reason '.repeat(100)}\r\nContent-Length: 5\r\n\r\nhello`,
+  ]
+  for (const bytes of sent) answered(await fetchFrom((peer) => peer.write(bytes), listener))
+  const cut = 'HTTP/1.1 200 OK\r\nContent-Ty'
+  expect(await fetchFrom((peer) => { peer.write(cut); peer.socket.end() }, listener)).toMatchObject({ code: 'connection_closed' })
+  expect(counted).toEqual([...sent, cut].map(({ length }) => length))
+})
+
+test('a byte now and then holds a fetch until its deadline, and no longer', async () => {
+  const clock = new TestClock()
+  rig = makeRig({ clock })
+  let isReading = false
+  const result = rig.get(server.url('/manual/framing'), { deadlineMs: 60_000, onBody: () => { isReading = true } })
+  const peer = await server.taken('/manual/framing')
+  peer.write('HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n')
+  await until(() => isReading)
+  for (let atMs = 6_000; atMs < 60_000; atMs += 6_000) {
+    clock.advance(6_000)
+    peer.write('b')
+    // Turns of the loop in which the byte arrives.
+    for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve))
+  }
+  expect(rig.fetcher.stats().inFlight).toBe(1)
+  clock.advance(6_000)
+  expect(await result).toMatchObject({ code: 'timeout', detail: 'no complete answer within 60000 ms', timings: { totalMs: 60_000 } })
+})
+
 test.each(['\r\n', ' ', 'HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n'])('a kept connection over which %j comes unasked is closed, and not used again', async (unasked) => {
   rig = makeRig({ clock: new TestClock() })
   let kept!: Peer

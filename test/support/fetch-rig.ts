@@ -6,7 +6,7 @@ import { ByteBudget } from '../../engine/fetch/byte-budget.ts'
 import { acceptBody } from '../../engine/fetch/content-type.ts'
 import { Gateways } from '../../engine/fetch/gateways.ts'
 import { parseGateways, type GatewayFile } from '../../engine/core/gateway-config.ts'
-import { Fetcher, type FetchRequest, type FetchResult } from '../../engine/fetch/fetcher.ts'
+import { Fetcher, type FetchRequest, type FetchResult, type RequestMeter } from '../../engine/fetch/fetcher.ts'
 import { Resolver } from '../../engine/fetch/resolver.ts'
 import { createTlsTrust } from '../../engine/fetch/tls-context.ts'
 import { systemClock, type Clock } from '../../engine/core/clock.ts'
@@ -26,6 +26,7 @@ export interface RigOptions {
   readonly insecure?: boolean
   readonly socketsIdleMax?: number
   readonly gateways?: GatewayFile
+  readonly rates?: RequestMeter
   readonly session?: Session
   readonly isExcluded?: (host: string) => boolean
 }
@@ -63,6 +64,7 @@ export function makeRig(options: RigOptions = {}): Rig {
     userAgent,
     ...(options.session && { session: options.session }),
     ...(options.isExcluded && { isExcluded: options.isExcluded }),
+    ...(options.rates && { rates: options.rates }),
     ...(options.socketsIdleMax === undefined ? {} : { socketsIdleMax: options.socketsIdleMax }),
   })
   return {
