@@ -12,6 +12,7 @@ import type { Scope } from './core/options.ts'
 import { nearestPriority } from './core/priority.ts'
 import type { NewUrl } from './core/types.ts'
 import { fingerprintOf, keyOf, type KeyPolicy } from './core/url-key.ts'
+import { newSitemap, wellKnownSitemap } from './sitemap-urls.ts'
 import { namesUser, whyNotFetched, withoutUser } from './core/url-text.ts'
 
 const REJECTIONS_KEPT_MAX = 100
@@ -22,6 +23,8 @@ export interface AddTarget {
   readonly keyPolicy: KeyPolicy
   /** The workers' filter; filled before the commit, so that no link of a seed's page is missed. */
   readonly scopeTable: { add(name: string): void }
+  /** The sitemaps of the seeds' origins are added too. */
+  readonly sitemaps: boolean
 }
 
 /** The name under which a host is in scope. */
@@ -39,10 +42,12 @@ export async function addUrls(target: AddTarget, urls: SeedSource, options: AddO
     const names = new Set(batch.map((url) => scopeNameOf(url.host, target.scope)))
     if (target.scope !== 'any') for (const name of names) target.scopeTable.add(name)
     // Without `again` first, so that those that were new can be told from those that are tried again.
-    const areNew = await target.add(batch.map(({ again: _again, ...url }) => url), target.scope === 'any' ? [] : [...names])
-    const olds = batch.filter(({ again }, index) => !areNew[index] && again !== undefined)
-    const again = olds.length === 0 ? 0 : (await target.add(olds, [])).filter(Boolean).length
-    const added = areNew.filter(Boolean).length
+    const sitemaps = target.sitemaps ? sitemapsOf(batch, target.keyPolicy) : []
+    const all = [...sitemaps, ...batch]
+    const areNew = await target.add(all.map(({ again: _again, ...url }) => url), target.scope === 'any' ? [] : [...names])
+    const olds = all.filter(({ again }, index) => !areNew[index] && again !== undefined)
+    const areAgain = olds.length === 0 ? [] : await target.add(olds, [])
+    const [added, again] = [seedsAmong(all, areNew), seedsAmong(olds, areAgain)]
     result.added += added
     result.again += again
     result.known += batch.length - added - again
@@ -64,6 +69,21 @@ export async function addUrls(target: AddTarget, urls: SeedSource, options: AddO
   }
   if (batch.length > 0) await commit()
   return result
+}
+
+/** One for each origin, before the seeds of its host. It is read again when one of them is to be fetched again in any case. */
+function sitemapsOf(seeds: readonly NewUrl[], keyPolicy: KeyPolicy): NewUrl[] {
+  const isAgain = new Map<string, boolean>()
+  for (const { url, again } of seeds) {
+    const sitemap = wellKnownSitemap(url)
+    isAgain.set(sitemap, isAgain.get(sitemap) === true || again === true)
+  }
+  return [...isAgain].map(([url, again]) => ({ ...newSitemap(url, keyPolicy, { depth: 0 }), ...(again && { again }) }))
+}
+
+/** How many URLs that are no sitemaps have the answer yes. */
+function seedsAmong(urls: readonly NewUrl[], answers: readonly boolean[]): number {
+  return urls.filter(({ kind }, index) => kind === undefined && answers[index] === true).length
 }
 
 function sourceOf(urls: SeedSource): Iterable<Seed> | AsyncIterable<Seed> {

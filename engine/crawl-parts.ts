@@ -2,6 +2,7 @@
  * The stages that the crawl loop sequences, as much of each as it asks of it: a stage may be played by another. Types only.
  */
 import type { ParsePool } from '../threads/parse-pool.ts'
+import type { SitemapThread } from '../threads/sitemap/thread.ts'
 import type { Store } from '../storage/store.ts'
 import type { CommitLoop } from './commit-loop.ts'
 import type { BlockedOn } from './core/api-types.ts'
@@ -30,6 +31,8 @@ export interface CrawlParts {
   readonly network: NetworkWatch<Host>
   readonly robots: Pick<RobotsGate, 'ask' | 'check' | 'sitemapsOf' | 'verdictsOf'>
   readonly pool: Pick<ParsePool, 'collect' | 'fill' | 'isStuck' | 'rotateWarc' | 'slotsFree' | 'stats' | 'withdraw'>
+  /** Absent: there are none to read. */
+  readonly sitemaps?: Pick<SitemapThread, 'open'>
   readonly commits: CommitLoop
   readonly disk: Pick<DiskSpace, 'shortOf'>
   readonly gate: Pick<Gate, 'blockedOn' | 'bounds' | 'connectionsMax' | 'governor' | 'heldBytes' | 'isOwnFault' | 'memory' | 'opensAtMs'>

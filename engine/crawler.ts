@@ -111,7 +111,7 @@ export class Crawler {
       this.#checkOpen()
       return parts.commits.add(batch, scope)
     }
-    return addUrls({ add, scope: parts.options.scope, scopeTable, keyPolicy }, urls, options)
+    return addUrls({ add, scope: parts.options.scope, scopeTable, keyPolicy, sitemaps: parts.options.sitemaps }, urls, options)
   }
 
   /**

@@ -6,6 +6,7 @@
  * its host. Nothing here waits for a later stage: room was asked for before `begin` was called.
  */
 import { failureOfStatus, failureRule, isWall, type FailureCode, type WallCode } from './core/errors.ts'
+import { limits } from './core/limits.ts'
 import { noLinks, stateOfOutcome, type FetchedPage, type QueuedUrl } from './core/types.ts'
 import type { CrawlParts } from './crawl-parts.ts'
 import { publishFetch } from './events.ts'
@@ -19,6 +20,8 @@ import type { Run } from './run.ts'
 import { readySinceMs, type Candidate, type Host, type Lease } from './schedule/host.ts'
 import type { Blame } from './schedule/network-watch.ts'
 import type { Ruling } from './schedule/rulings.ts'
+import type { SitemapReading } from './sitemap-reading.ts'
+import { SitemapStage } from './sitemap-stage.ts'
 import { priceOf, wallInHead } from './web/challenge.ts'
 
 type Answered = Extract<FetchResult, { ok: true }>
@@ -44,6 +47,17 @@ export interface FetchStageOptions {
   readonly onBroken: (error: unknown) => void
 }
 
+/** How a URL was asked for. */
+interface Asked {
+  /** The server may answer that nothing has changed. */
+  readonly isConditional: boolean
+  /** Of a sitemap. */
+  readonly reading: SitemapReading | undefined
+}
+
+/** Servers call sitemaps what they like. */
+const anyBody = (): 'read' => 'read'
+
 type Later = Extract<Ruling, { kind: 'rest' | 'retry' | 'back' }>
 
 /** The URL has no outcome yet. */
@@ -54,6 +68,7 @@ function isLater(ruling: Ruling): ruling is Later {
 export class FetchStage {
   readonly #parts: CrawlParts
   readonly #meter: PressureMeter
+  readonly #sitemaps: SitemapStage
   readonly #onProgress: () => void
   readonly #onBroken: (error: unknown) => void
   #fetching = 0
@@ -65,6 +80,7 @@ export class FetchStage {
 
   constructor({ parts, meter, onProgress, onBroken }: FetchStageOptions) {
     this.#parts = parts
+    this.#sitemaps = new SitemapStage(parts)
     this.#meter = meter
     this.#onProgress = onProgress
     this.#onBroken = onBroken
@@ -84,6 +100,7 @@ export class FetchStage {
       return
     }
     const verdict = robots.check(url.url)
+    if (url.kind === 'sitemap' && verdict.kind !== 'unknown') this.#sitemaps.discover(url)
     if (verdict.kind === 'unknown') {
       scheduler.setGate(host, true)
       scheduler.hold(host, host)
@@ -91,6 +108,9 @@ export class FetchStage {
     } else if (verdict.kind === 'denied') {
       scheduler.take(candidate)
       this.#endUnfetched(url, { outcome: 'robots_denied', code: 'robots_disallowed' })
+    } else if (url.kind === 'sitemap' && this.#sitemaps.isFull) {
+      scheduler.take(candidate)
+      this.#sitemaps.putOff(url)
     } else {
       scheduler.setCrawlDelay(host, verdict.crawlDelayMs ?? 0)
       run.reserve()
@@ -140,27 +160,29 @@ export class FetchStage {
       scheduler.sent(lease.host, lease)
       this.#onProgress()
     }
+    const reading = lease.url.kind === 'sitemap' ? this.#sitemaps.open(lease.url, run.aborter.signal) : undefined
     this.#fetching += 1
     network.begun(lease.host)
     try {
       const headers = conditionsOf(lease.url, options.format)
       const result = await fetcher.fetch({
         url: lease.url.url, bodyBytesMax: options.maxBodyBytes, deadlineMs: options.timeoutMs, acceptBody, onSend, onBody, isPaced: lease.isPaced, signal: run.aborter.signal,
-        ...(headers && { headers }),
+        ...(headers && { headers }), ...(reading && { sink: reading, bodyBytesMax: limits.sitemapBytesMax, acceptBody: anyBody }),
       })
       this.#meter.fetched(result.timings)
       publishFetch(options.dir, lease.url, result)
-      if (result.ok) this.#answered(run, lease, result, headers !== undefined)
+      if (result.ok) await this.#answered(run, lease, result, { isConditional: headers !== undefined, reading })
       else await this.#unanswered(run, lease, result)
     } catch (error) {
       this.#onBroken(error)
     }
+    if (reading !== undefined) this.#sitemaps.close(reading)
     network.ended(lease.host)
     this.#fetching -= 1
     this.#onProgress()
   }
 
-  #answered(run: AnyRun, lease: Lease, answer: Answered, isConditional: boolean): void {
+  #answered(run: AnyRun, lease: Lease, answer: Answered, { isConditional, reading }: Asked): Promise<void> | undefined {
     const { scheduler, clock, gate, network, options } = this.#parts
     network.answered(lease.host)
     const code = wallInHead(answer.status, answer.headers) ?? failureOfStatus(answer.status)
@@ -172,21 +194,27 @@ export class FetchStage {
     if (isLater(ruling)) {
       answer.release()
       this.#tryLater(run, lease.url, ruling)
-      return
+      return undefined
     }
     if (isWall(code)) {
       answer.release()
       run.giveBack()
       this.#endUnfetched(lease.url, { outcome: 'failed', code, attempts: lease.url.attempts + 1, status: answer.status, ...placeOf(answer), timings: answer.timings })
-      return
+      return undefined
     }
     run.wireBytes += answer.bodyBytes
     const meta = pageMetaOf(lease.url, answer, lease.url.depth < options.maxDepth, isConditional)
+    if (reading !== undefined) {
+      // It is no page.
+      run.giveBack()
+      return this.#sitemaps.settle(lease.url, meta, { answer, reading })
+    }
     scheduler.places.move(lease.url.sequence, 'received')
     this.received.push({
       url: lease.url, startedAtMs: lease.startedAtMs, release: answer.release,
       page: { meta, headerBlock: answer.headerBlock, body: answer.body, bodyBytes: answer.bodyBytes },
     })
+    return undefined
   }
 
   async #unanswered(run: AnyRun, lease: Lease, failed: Failed): Promise<void> {

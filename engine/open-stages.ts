@@ -14,9 +14,10 @@ import { QueryGrowth } from '../storage/query-growth.ts'
 import type { CommitBatch, CommitResult } from '../storage/store.ts'
 import { ParsePool } from '../threads/parse-pool.ts'
 import { ScopeTable } from '../threads/scope-table.ts'
+import { SitemapThread } from '../threads/sitemap/thread.ts'
 import { scopeNameOf } from './add-urls.ts'
 import { CommitLoop } from './commit-loop.ts'
-import { systemClock } from './core/clock.ts'
+import { systemClock, type Clock } from './core/clock.ts'
 import { SluiceError } from './core/errors.ts'
 import { limits } from './core/limits.ts'
 import { crawlOptions, isFileContent, resolveCrawlOptions, storedOptions, type CrawlOptions, type CrawlOptionsGiven } from './core/options.ts'
@@ -168,7 +169,7 @@ async function openAll(given: CrawlOptionsGiven, on: StageEvents, closers: Close
   await store.saveOptions(storedOptions(options))
   return {
     parts: {
-      store, scheduler, fetcher, ...(gateways && { gateways }), network, robots, pool, commits, disk, gate, suspects, shedLog, clock, options, events,
+      store, scheduler, fetcher, ...(gateways && { gateways }), network, robots, pool, sitemaps: openSitemaps(clock, closers), commits, disk, gate, suspects, shedLog, clock, options, events,
       recrawl: new Recrawl(options.recrawl, Math.random), nearDuplicates: wantsSimhash(options) ? new NearDuplicates() : undefined,
     },
     events, scopeTable, keyPolicy, isContinued: Object.keys(before).length > 0,
@@ -185,6 +186,13 @@ async function openExcluded({ excludeHosts: file }: CrawlOptions, closers: Close
   })
   closers.push(() => excluded.close())
   return excluded
+}
+
+/** Its thread begins with the first sitemap. */
+function openSitemaps(clock: Clock, closers: Closers): SitemapThread {
+  const thread = new SitemapThread({ clock })
+  closers.push(() => thread.close())
+  return thread
 }
 
 async function openShedLog(given: CrawlOptionsGiven, closers: Closers): Promise<ShedLog | undefined> {

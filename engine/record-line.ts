@@ -31,6 +31,7 @@ export function endRecord(url: QueuedUrl, facts: EndFacts): PageRecord {
     ...(facts.ip && { ip: facts.ip }),
     ...(facts.gateway && { gateway: facts.gateway }),
     ...(facts.timings && { timings: facts.timings }),
+    ...(url.kind && { sitemap: {} }),
   }
 }
 

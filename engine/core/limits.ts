@@ -362,6 +362,14 @@ export const limits = {
   excludeHostsBytesMax: 32 * MB,
   /** How often it is looked at while a crawl is open. */
   excludeHostsLookMs: 5_000,
+
+  // Sitemaps in the crawl
+  /** Sitemaps that are read at once: each holds a chunk of bytes here and about as much in the thread. Those beyond go back to the queue. */
+  sitemapsReadingMax: 8,
+  /** The first that finds no place comes again after this, each further one so much later. */
+  sitemapPutOffMs: 100,
+  /** Entries of a sitemap that are stored in one commit. */
+  sitemapUrlsPerCommitMax: 500,
 } as const
 
 invariant(limits.commitQueueUrlsMax >= limits.commitUrlsMax, 'a whole batch fits into the commit queue')

@@ -383,6 +383,21 @@ export interface PageRecord {
   readonly warc?: { readonly file: string; readonly offset: number }
   /** What the extractor returned. */
   readonly record?: unknown
+  /** Of a sitemap, which is no page; empty when none was read. */
+  readonly sitemap?: SitemapFacts
+}
+
+/** What became of a sitemap. */
+export interface SitemapFacts {
+  readonly type?: 'urlset' | 'index' | 'txt' | 'rss' | 'atom' | 'rdf'
+  /** As listed there; those beyond `limits.sitemapEntriesMax` are not taken. */
+  readonly entries?: number
+  /** Of those, new to the crawl, or modified since their last fetch. */
+  readonly new?: number
+  /** It was cut: on the wire, at a limit, or in the middle of an element. */
+  readonly cut?: true
+  /** What is wrong with it, a few lines at most. */
+  readonly errors?: readonly string[]
 }
 
 /** A proof that a URL is queued or done; used in workers to spare the commit a look-up. It never guesses. */

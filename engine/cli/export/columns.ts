@@ -45,7 +45,7 @@ export const pageColumns = columnsOf<PageRecord>({
     { name: 'warcFile', kind: 'text', read: ({ warc }) => warc?.file },
     { name: 'warcOffset', kind: 'integer', read: ({ warc }) => warc?.offset },
   ],
-  record: 'json',
+  record: 'json', sitemap: 'json',
 })
 
 export const queueColumns = columnsOf<QueueRecord>({
