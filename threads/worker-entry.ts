@@ -5,6 +5,7 @@
  */
 import { workerData } from 'node:worker_threads'
 import { limits } from '../engine/core/limits.ts'
+import { productTokenOf } from '../engine/core/product-token.ts'
 import type { ParsedResult } from '../engine/core/types.ts'
 import { keyPolicyOf } from '../engine/core/url-key.ts'
 import { KnownTable } from '../storage/known.ts'
@@ -13,7 +14,6 @@ import { WarcWriter } from '../storage/sinks/warc.ts'
 import { Arena, type SlotPage } from './arena.ts'
 import { loadExtractor } from './extractor.ts'
 import { LinkCollector, type LinkRules } from './html/links.ts'
-import { productTokenOf } from './html/robots-directives.ts'
 import { SimHasher } from './html/simhash.ts'
 import { InHand } from './in-hand.ts'
 import { Inflater } from './inflate.ts'
@@ -75,7 +75,7 @@ async function prepare(): Promise<Prepared> {
       ...(traps && { traps: { queries: QueryGrowth.over(traps.queries), queriesPerPathMax: traps.queriesPerPathMax } }),
     }),
     linkElements: options.linkElements,
-    agent: productTokenOf(options.userAgent), obey,
+    agent: productTokenOf(options.userAgent).toLowerCase(), obey,
     extractor: options.extractor === undefined ? undefined : await loadExtractor(options.extractor),
     ...(options.simhash === true && { simHasher: new SimHasher() }),
     sink: openWarc(options), stages,

@@ -11,7 +11,7 @@ import { resolveLinks } from '../../threads/extractor.ts'
 import { charsetOf } from '../../threads/html/charset.ts'
 import { baseOf, LinkCollector } from '../../threads/html/links.ts'
 import { readHtml } from '../../threads/html/read-html.ts'
-import { productTokenOf } from '../../threads/html/robots-directives.ts'
+import { productTokenOf } from '../core/product-token.ts'
 import { Inflater } from '../../threads/inflate.ts'
 import { isHtml, parsePage } from '../../threads/parse-worker.ts'
 import type { Answer } from './batch.ts'
@@ -98,7 +98,7 @@ async function recordOf({ bytes, headerBlock = new Uint8Array(0), userAgent = cr
   const collector = new LinkCollector({ include: [], exclude: [] })
   const { line } = await parsePage(
     { meta, headerBlock, body: bytes, redirects: 0 },
-    { inflater: new Inflater(bytes.byteLength), collector, agent: productTokenOf(userAgent), extractor: undefined, sink: undefined, nowMs: () => 0 },
+    { inflater: new Inflater(bytes.byteLength), collector, agent: productTokenOf(userAgent).toLowerCase(), extractor: undefined, sink: undefined, nowMs: () => 0 },
   )
   return JSON.parse(`${Buffer.from(line).toString('utf8')}}`) as PageRecord
 }

@@ -6,7 +6,7 @@ import type { Extractor } from '../../threads/extractor.ts'
 import { readLinkFields } from '../../threads/html/link-header.ts'
 import { LinkCollector } from '../../threads/html/links.ts'
 import { isNofollow } from '../../threads/html/rel.ts'
-import { productTokenOf } from '../../threads/html/robots-directives.ts'
+import { productTokenOf } from '../../engine/core/product-token.ts'
 import { Inflater } from '../../threads/inflate.ts'
 import { readPageHead } from '../../threads/page-head.ts'
 import { parsePage } from '../../threads/parse-worker.ts'
@@ -92,7 +92,7 @@ describe('X-Robots-Tag', () => {
   })
 
   it('is asked for under the name that the user agent begins with', () => {
-    expect(['Sluice/0.1 (+https://a.test)', 'My-Bot', 'Mozilla/5.0 (x)', '(none)'].map(productTokenOf)).toEqual(['sluice', 'my-bot', 'mozilla', ''])
+    expect(['Sluice/0.1 (+https://a.test)', 'My-Bot', 'Mozilla/5.0 (compatible; MyBot/1.0)'].map(productTokenOf)).toEqual(['Sluice', 'My-Bot', 'MyBot'])
   })
 
   it.each([[200, 'text/html', 'nofollow'], [203, 'text/plain', 'nofollow'], [404, 'text/html', ''], [304, 'text/html', '']])('with status %i and %s is read as: %s', async (status, contentType, words) => {

@@ -5,6 +5,7 @@
  * are added up. Pure; runs in a parse worker.
  */
 import { limits } from '../../engine/core/limits.ts'
+import { productTokenOf } from '../../engine/core/product-token.ts'
 
 export interface RobotsDirectives {
   readonly noindex?: true
@@ -14,11 +15,6 @@ export interface RobotsDirectives {
 
 /** Directives that have a value behind a colon, and so look like an agent's name. */
 const withValue = /^(?:unavailable_after|max-snippet|max-image-preview|max-video-preview)$/i
-
-/** The name by which a user agent is addressed: `sluice` of `Sluice/0.1 (+https://...)`. */
-export function productTokenOf(userAgent: string): string {
-  return /^[\w-]*/.exec(userAgent)![0].toLowerCase()
-}
 
 /** What stands before the first colon, if that is an agent: one word with a letter in it, so neither a date nor a time of day. */
 function agentOf(part: string): string | undefined {
@@ -40,7 +36,7 @@ export function readDirectives(texts: readonly string[], agent = ''): RobotsDire
     let isForUs = true
     for (const part of text.slice(0, limits.directivesCharsMax).split(',')) {
       const named = agentOf(part)
-      if (named !== undefined) isForUs = named === '*' || productTokenOf(named) === agent
+      if (named !== undefined) isForUs = named === '*' || productTokenOf(named).toLowerCase() === agent
       if (!isForUs) continue
       const directive = (named === undefined ? part : part.slice(part.indexOf(':') + 1)).trim().toLowerCase()
       noindex ||= directive === 'noindex' || directive === 'none'
