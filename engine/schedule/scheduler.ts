@@ -59,6 +59,10 @@ export class Scheduler {
   readonly #ended: EndedHosts
   readonly #rulings: Rulings
   readonly retries: RetryBudget
+  /** The hosts in memory, by name. */
+  readonly hosts: ReadonlyMap<string, Host>
+  /** Where each leased URL stands, for whoever moves it on. */
+  readonly places: Places
   readonly #maker: HostMaker
   /** Sequences of leased URLs that will be deferred: their rows come back to the host. */
   readonly #retrying = new Set<number>()
@@ -66,8 +70,10 @@ export class Scheduler {
   constructor(options: SchedulerOptions) {
     this.#is = options
     this.#bench = new Workbench(options.clock, (host) => this.#forgotten(host), (host) => this.#expectMore(host))
+    this.hosts = this.#bench.hosts
     this.retries = new RetryBudget(options.clock.nowMs())
     this.#hands = new Hands(options, this.retries)
+    this.places = this.#hands.places
     this.#ended = new EndedHosts(limits.hostsActiveMax)
     this.#maker = new HostMaker({
       clock: options.clock, options: options.options, capsOf: options.capsOf, ended: this.#ended, isExcluded: options.isExcluded, join: (name, ceiling) => this.#bench.join(name, ceiling),
@@ -90,16 +96,6 @@ export class Scheduler {
   /** How often a host was given up, and parked, by this process. */
   get rulingCounts(): Readonly<Rulings['counts']> {
     return this.#rulings.counts
-  }
-
-  /** Where each leased URL stands, for whoever moves it on. */
-  get places(): Places {
-    return this.#hands.places
-  }
-
-  /** The hosts in memory, by name. */
-  get hosts(): ReadonlyMap<string, Host> {
-    return this.#bench.hosts
   }
 
   get leasedCount(): number {
