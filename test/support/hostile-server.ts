@@ -12,7 +12,7 @@ import { join } from 'node:path'
 import * as tls from 'node:tls'
 import { makeAuthority } from '../../engine/demo/authority.ts'
 import { expiredCertificate } from './fault-server.ts'
-import { hostileRows, type HostileListener, type HostilePeer, type HostileRow } from './hostile-rows.ts'
+import { hostileRows, makeBombs, type HostileListener, type HostilePeer, type HostileRow } from './hostile-rows.ts'
 
 export interface HostileTraffic {
   readonly connections: number
@@ -54,6 +54,7 @@ interface Counts {
 const sentBy = (socket: net.Socket): number => socket.bytesWritten - socket.writableLength
 
 export async function startHostileServer(): Promise<HostileServer> {
+  makeBombs()
   const [own, other, unknown] = await Promise.all([makeAuthority(['hostile.test']), makeAuthority(['elsewhere.test']), makeAuthority(['hostile.test'])])
   const folder = await mkdtemp(join(tmpdir(), 'sluice-hostile-'))
   const caFile = join(folder, 'ca.pem')
