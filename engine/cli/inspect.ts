@@ -1,17 +1,19 @@
 /**
- * `sluice inspect url`, `page` and `robots`: where the question comes from and how the answer is written. What is answered
+ * `sluice inspect url`, `page`, `robots` and `sitemap`: where the question comes from and how the answer is written. What is answered
  * is in the modules of their names.
  */
 import { once } from 'node:events'
 import type { Readable } from 'node:stream'
 import { SluiceError } from '../core/errors.ts'
 import { fetchUrl } from '../core/fetch-url.ts'
+import { limits } from '../core/limits.ts'
 import { resolveCrawlOptions, type CrawlOptionsGiven } from '../core/options.ts'
 import { whyNotFetched, withoutUser } from '../core/url-text.ts'
 import { answerLines, writeOut, type Answer } from './batch.ts'
-import { fetchDocument } from './fetch-document.ts'
+import { fetchDocument, fetchSource, type FetchedDocument } from './fetch-document.ts'
 import { checkedBase, documentOf, inspectDocument } from './inspect-page.ts'
 import { inspectFetchedRobots, inspectRobots } from './inspect-robots.ts'
+import { inspectSitemap, sitemapOf, sitemapText } from './inspect-sitemap.ts'
 import { inspectUrl } from './inspect-url.ts'
 import { errorLine } from './lines.ts'
 
@@ -48,30 +50,58 @@ export async function runInspectUrl(url: string | undefined, options: InspectOpt
   return exitUsage
 }
 
-/** Resolves to the exit code. Throws `usage`, `bad_option`, `file_unreadable`. */
+/** Resolves to the exit code. Throws `usage`, `bad_option`, `bad_url`, `file_unreadable`. */
 export async function runInspectPage(source: string | undefined, options: InspectOptions): Promise<number> {
   if (options.batch) return answerBatch(async (args) => inspectDocument(documentOf(args)))
-  if (source === undefined) throw new SluiceError('usage', 'FILE|URL: expected a file, a URL, or - for standard input, given nothing')
-  const given = { ...(options.base !== undefined && { base: options.base }), ...(options.contentType !== undefined && { contentType: options.contentType }) }
-  const url = /^https?:\/\//i.test(source) ? fetchUrl(source) : undefined
-  if (url !== undefined) return inspectFetched(url, options)
-  if (/^https?:\/\//i.test(source)) throw new SluiceError('bad_url', `URL: ${whyNotFetched(source)}: ${withoutUser(source).slice(0, 200)}`)
-  const document = source === '-' ? documentOf({ base64: await readAll(process.stdin), ...given }) : documentOf({ file: source, ...given })
-  await write(await inspectDocument(document), options.json)
+  const given = await sourceOf(source, options)
+  if (typeof given === 'string') return inspectFetched(given, options)
+  await write(await inspectDocument(documentOf(given)), options.json)
   return 0
+}
+
+/** Resolves to the exit code. Throws as `runInspectPage` does. */
+export async function runInspectSitemap(source: string | undefined, options: InspectOptions): Promise<number> {
+  if (options.batch) return answerBatch(async (args) => inspectSitemap(sitemapOf(args)))
+  const given = await sourceOf(source, options)
+  if (typeof given === 'string') return inspectFetchedSitemap(given, options)
+  await write(await inspectSitemap(sitemapOf(given)), options.json, sitemapText)
+  return 0
+}
+
+/** A URL that is to be fetched, or what a line of a batch would say of a file or of standard input. */
+async function sourceOf(source: string | undefined, { base, contentType }: InspectOptions): Promise<string | Answer> {
+  if (source === undefined) throw new SluiceError('usage', 'FILE|URL: expected a file, a URL, or - for standard input, given nothing')
+  if (/^https?:\/\//i.test(source)) {
+    const url = fetchUrl(source)
+    if (url === undefined) throw new SluiceError('bad_url', `URL: ${whyNotFetched(source)}: ${withoutUser(source).slice(0, 200)}`)
+    return url
+  }
+  const given = { ...(base !== undefined && { base }), ...(contentType !== undefined && { contentType }) }
+  return source === '-' ? { base64: await readAll(process.stdin), ...given } : { file: source, ...given }
 }
 
 async function inspectFetched(url: string, { base, contentType, json, network }: InspectOptions): Promise<number> {
   const result = await fetchDocument(url, network)
-  if (!result.ok) {
-    await writeFailure(result, json)
-    return 1
-  }
+  if (!result.ok) return writeFailure(result, json)
   const { document } = result
   const { bytes, isCut, headerBlock } = document
   const answer = await inspectDocument({ bytes, isCut, headerBlock, base: checkedBase(base ?? url), contentType: contentType ?? document.contentType, userAgent: network.userAgent })
-  await write({ url, status: document.status, ...(document.location !== undefined && { location: document.location }), ...answer }, json)
+  await write({ ...answerFacts(document), ...answer }, json)
   return 0
+}
+
+async function inspectFetchedSitemap(url: string, { base, contentType: givenType, json, network }: InspectOptions): Promise<number> {
+  const result = await fetchSource(url, network, limits.sitemapBytesMax)
+  if (!result.ok) return writeFailure(result, json)
+  const { bytes, isCut, contentEncoding } = result.document
+  const contentType = givenType ?? result.document.contentType
+  const head = { url: checkedBase(base ?? url), ...(contentType !== undefined && { contentType }), ...(contentEncoding !== undefined && { contentEncoding }) }
+  await write({ ...answerFacts(result.document), ...await inspectSitemap({ bytes, head, isCut }) }, json, sitemapText)
+  return 0
+}
+
+function answerFacts({ url, status, location }: FetchedDocument): Answer {
+  return { url, status, ...(location !== undefined && { location }) }
 }
 
 /** Resolves to the exit code: to be forbidden is an answer, and no failure. Throws `usage`, `bad_option`, `file_unreadable`. */
@@ -84,14 +114,16 @@ export async function runInspectRobots(source: string | undefined, { agent, url,
     return 0
   }
   const result = await inspectFetchedRobots(source, asked, network)
-  if (result.ok) await write(result.answer, json)
-  else await writeFailure(result, json)
-  return result.ok ? 0 : 1
+  if (!result.ok) return writeFailure(result, json)
+  await write(result.answer, json)
+  return 0
 }
 
-async function writeFailure({ code, message }: { readonly code: string; readonly message: string }, isJson: boolean): Promise<void> {
+/** Answers the exit code. */
+async function writeFailure({ code, message }: { readonly code: string; readonly message: string }, isJson: boolean): Promise<number> {
   if (isJson) await writeOut(`${JSON.stringify({ error: message, code })}\n`)
   else process.stderr.write(`${errorLine(code, message)}\n`)
+  return 1
 }
 
 async function readAll(stream: Readable): Promise<string> {
@@ -106,8 +138,8 @@ async function answerBatch(answer: (args: Answer) => Promise<Answer> | Answer): 
   return 0
 }
 
-async function write(answer: Answer, isJson: boolean): Promise<void> {
-  await writeOut(isJson ? `${JSON.stringify(answer)}\n` : textOf(answer))
+async function write(answer: Answer, isJson: boolean, asText: (answer: Answer) => string = textOf): Promise<void> {
+  await writeOut(isJson ? `${JSON.stringify(answer)}\n` : asText(answer))
 }
 
 /** `name: value` lines; links one a line, with the element that they are from. */

@@ -145,7 +145,7 @@ function addUpkeep(program: Command, run: Run): void {
 const networkFlags = ['--allow-address', '--resolve', '--ca', '--insecure', '--timeout', '--user-agent']
 
 function addInspect(program: Command, run: Run): void {
-  const inspect = program.command('inspect').usage('COMMAND').description('what the engine reads in a document or a URL')
+  const inspect = program.command('inspect').usage('COMMAND').description('what the engine reads in a document, a robots.txt, a sitemap or a URL')
   const page = inspect.command('page').argument('[FILE|URL]', 'a document; -: standard input').usage('FILE|URL [OPTIONS]')
     .description('what the engine reads in a document')
     .option('--base <URL>', 'address of the document (default for files: https://base.invalid/)').option('--content-type <TEXT>', 'its Content-Type header')
@@ -158,6 +158,12 @@ function addInspect(program: Command, run: Run): void {
     .option('--json', 'as one JSON object').option('--batch', 'read {robots | base64 | file, agent, url} a line on standard input, answer each in a line')
   addNetwork(robots, networkFlags)
   robots.action(run(async (options, [source]) => (await import('./inspect.ts')).runInspectRobots(source, inspectOptions(options))))
+  const sitemap = inspect.command('sitemap').argument('[FILE|URL]', 'a sitemap, an index of them or a feed, packed or not; -: standard input').usage('FILE|URL [OPTIONS]')
+    .description('the entries of a sitemap or a feed, and what is wrong with it')
+    .option('--base <URL>', 'address of the sitemap (default for files: https://base.invalid/)').option('--content-type <TEXT>', 'its Content-Type header')
+    .option('--json', 'as one JSON object').option('--batch', 'read {file | base64, base, contentType} a line on standard input, answer each in a line')
+  addNetwork(sitemap, networkFlags)
+  sitemap.action(run(async (options, [source]) => (await import('./inspect.ts')).runInspectSitemap(source, inspectOptions(options))))
   inspect.command('url').argument('[URL]').usage('URL [OPTIONS]').description('resolved URL, canonical key, host and registrable domain')
     .option('--base <URL>', 'what a relative URL is relative to').option('--dedupe <RULES>', 'make the key by these rules, as crawl does').option('--json', 'as one JSON object')
     .option('--batch', 'read {url, base, dedupe} a line on standard input, answer each in a line')

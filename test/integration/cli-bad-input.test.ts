@@ -49,6 +49,7 @@ const usage: readonly (readonly [string, readonly string[], RegExp])[] = [
   ['rules of a key that are none', ['inspect', 'url', 'http://a.test/', '--dedupe', 'all'], /^bad_option: --dedupe: expected one or more of the choices/],
   ['nothing to inspect', ['inspect', 'page'], /^usage: FILE\|URL: expected a file, a URL, or -/],
   ['a document that is not there', ['inspect', 'page', `${dir}/none.html`], /^file_unreadable: FILE: expected a document.*ENOENT/],
+  ['a sitemap that is not there', ['inspect', 'sitemap', `${dir}/none.xml`], /^file_unreadable: FILE: expected a document.*ENOENT/],
   ['a base that is none', ['inspect', 'page', '-', '--base', 'nowhere'], /^bad_option: --base: expected an http or https URL, given "nowhere"$/],
 ]
 

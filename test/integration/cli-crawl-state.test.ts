@@ -127,5 +127,8 @@ describe('a crawl from outside', () => {
     const page = sluice(['inspect', 'page', seed!, '--json', ...bed.flags.slice(bed.flags.indexOf('--allow-address'))])
     expect((await page.ended).code).toBe(0)
     expect(JSON.parse(page.output.stdout)).toMatchObject({ url: seed, status: 200, charset: 'utf-8', base: seed })
+    const none = sluice(['inspect', 'sitemap', seed!, '--json', ...bed.flags.slice(bed.flags.indexOf('--allow-address'))])
+    expect((await none.ended).code).toBe(0)
+    expect(JSON.parse(none.output.stdout)).toEqual({ url: seed, status: 200, urls: [], errors: ['no sitemap: its root element is "html"'] })
   })
 })

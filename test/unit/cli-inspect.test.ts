@@ -5,12 +5,15 @@ import type { AddressInfo } from 'node:net'
 import os from 'node:os'
 import path from 'node:path'
 import { Readable } from 'node:stream'
+import { gzipSync } from 'node:zlib'
 import { afterAll, describe, expect, it } from 'vitest'
 import { answerLines, type Answer } from '../../engine/cli/batch.ts'
 import { textOf } from '../../engine/cli/inspect.ts'
 import { documentOf, inspectDocument } from '../../engine/cli/inspect-page.ts'
 import { inspectFetchedRobots, inspectRobots } from '../../engine/cli/inspect-robots.ts'
+import { inspectSitemap, sitemapOf, sitemapText } from '../../engine/cli/inspect-sitemap.ts'
 import { inspectUrl } from '../../engine/cli/inspect-url.ts'
+import { limits } from '../../engine/core/limits.ts'
 
 const dir = fs.mkdtempSync(path.join(os.tmpdir(), 'sluice-inspect-'))
 afterAll(() => fs.rmSync(dir, { recursive: true }))
@@ -158,6 +161,40 @@ describe('inspect robots', () => {
     expect(await ask()).toEqual({ ok: false, code: 'robots_unreachable', message: 'robots.txt answers 503' })
     await new Promise((resolve) => { server.close(resolve) })
     await expect(inspectFetchedRobots('http://a.test:1/', {}, {})).rejects.toThrow(expect.objectContaining({ code: 'usage', message: expect.stringMatching(/^URL: expected/) }))
+  })
+})
+
+describe('inspect sitemap', () => {
+  const sitemap = `<urlset><url><loc>/a</loc><lastmod>2026-01-02</lastmod><priority>0.8</priority></url><url><loc>mailto:x</loc></url></urlset>`
+
+  it('answers type, entries and errors in the documented shape, packed or not', async () => {
+    for (const bytes of [Buffer.from(sitemap), gzipSync(sitemap)]) {
+      expect(await inspectSitemap(sitemapOf({ base64: bytes.toString('base64'), base: 'https://a.test/s/sitemap.xml' }))).toEqual({
+        type: 'urlset', urls: [{ url: 'https://a.test/a', lastmod: '2026-01-02', priority: 0.8 }], errors: ['not an http or https address: "mailto:x"'],
+      })
+    }
+  })
+
+  it('has no type for what is none, and says why', async () => {
+    expect(await inspectSitemap(sitemapOf({ base64: Buffer.from('<html><body>').toString('base64') }))).toEqual({ urls: [], errors: ['no sitemap: its root element is "html"'] })
+  })
+
+  it('shows all entries of one that has more than a crawl takes, and says so', async () => {
+    const list = Array.from({ length: limits.sitemapEntriesMax + 1 }, (_, at) => `http://a.test/${at}`).join('\n')
+    const { urls, errors } = await inspectSitemap(sitemapOf({ base64: Buffer.from(list).toString('base64') }))
+    expect(urls).toHaveLength(limits.sitemapEntriesMax + 1)
+    expect(errors).toEqual([`it has ${limits.sitemapEntriesMax + 1} entries, of which a crawl takes the first ${limits.sitemapEntriesMax}`])
+  })
+
+  it('is shown to people one entry a line, and no control character reaches the terminal', async () => {
+    const bytes = Buffer.from(`${sitemap.replace('mailto:x', 'mailto:\u009b31m')}`)
+    expect(sitemapText(await inspectSitemap(sitemapOf({ base64: bytes.toString('base64') })))).toBe([
+      'type: urlset', 'urls: 1', '  https://base.invalid/a  2026-01-02  0.8', 'error: not an http or https address: "mailto: 31m"', '',
+    ].join('\n'))
+  })
+
+  it.each([[{}], [{ base64: 'b', file: 'f' }], [{ base64: 7 }], [{ base64: '', base: 'nowhere' }], [{ file: '/none' }]])('refuses %o', (args) => {
+    expect(() => sitemapOf(args as Answer)).toThrow(expect.objectContaining({ exitCode: 2 }))
   })
 })
 
