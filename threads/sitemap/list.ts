@@ -36,10 +36,7 @@ export class ListEntries implements EntrySource {
   write(text: string): void {
     const lines = (this.#rest + text).split(/\r\n|\r|\n/)
     this.#rest = lines.pop()!
-    for (const line of lines) {
-      if (this.#fault !== undefined) return
-      this.#line(line)
-    }
+    for (const line of lines) this.#line(line)
     if (this.#rest.length > LINE_CHARS_MAX) {
       if (!this.#isSkipping) this.#line(this.#rest)
       this.#isSkipping = true
@@ -54,18 +51,16 @@ export class ListEntries implements EntrySource {
   }
 
   #line(line: string): void {
+    if (this.#fault !== undefined) return
     const wasSkipped = this.#isSkipping
     this.#isSkipping = false
     if (wasSkipped) return
     const loc = line.trim()
-    if (loc === '' && line.length <= LINE_CHARS_MAX) return
-    if (line.length > LINE_CHARS_MAX) {
-      this.#collector.complain(`a line is longer than the limit: ${shown(loc)}`)
-    } else if (isAbsoluteHttp(loc)) {
-      if (this.#collector.add({ loc, base: this.#base, isSitemap: false })) this.#type = 'txt'
-    } else if (this.#type !== undefined) {
-      this.#collector.complain(`a line is not an http or https address: ${shown(loc)}`)
-    }
-    if (this.#type === undefined) this.#fault = `neither XML nor a list of addresses: it begins with ${shown(loc)}`
+    const isLong = line.length > LINE_CHARS_MAX
+    if (loc === '' && !isLong) return
+    if (isLong) this.#collector.complain('a line is longer than the limit')
+    else if (!isAbsoluteHttp(loc)) this.#collector.complain(`a line is not an http or https address: ${shown(loc)}`)
+    else if (this.#collector.add({ loc, base: this.#base, isSitemap: false })) this.#type = 'txt'
+    if (this.#type === undefined) this.#fault = 'neither XML nor a list of addresses'
   }
 }

@@ -47,6 +47,8 @@ export class SitemapReader {
   #bytes = 0
   #hasMore = false
   #isCut = false
+  /** And that was said. */
+  #isCutHere = false
   #isDone = false
 
   /** Throws `bad_url` when the head names no http or https address. */
@@ -136,6 +138,7 @@ export class SitemapReader {
   /** What comes now is not read. */
   #cut(why: string): void {
     this.#isCut = true
+    this.#isCutHere = true
     this.#collector.error(why)
     this.#feed(this.#text.read(NOTHING, true))
     this.destroy()
@@ -146,6 +149,7 @@ export class SitemapReader {
     const isWhole = this.#source?.end(this.#isCut) ?? false
     const collector = this.#collector
     if (collector.count > collector.entriesMax) collector.error(`it has ${collector.count} entries, of which the first ${collector.entriesMax} count`)
+    if (this.#isCutHere) return
     if (this.#source === undefined && !this.#isCut) {
       collector.error('it is empty')
     } else if (this.#source?.fault !== undefined) {

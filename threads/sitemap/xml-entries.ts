@@ -197,7 +197,7 @@ export class XmlEntries implements EntrySource, XmlHandler {
   }
 
   #read(entry: OpenEntry, { field, value }: OpenField): void {
-    if (!isWhole(value)) this.#collector.complain(`the text of an element is longer than the limit: ${shown(value.text)}`)
+    if (!isWhole(value)) this.#collector.complain('the text of an element is longer than the limit')
     else if (field === 'loc') this.#setLoc(entry, value.text)
     else if (field !== 'href') entry[field] ??= value.text.trim()
   }

@@ -96,6 +96,8 @@ export class XmlScanner {
   #until: '-->' | '?>' | ']]>' | undefined
   #hadRoot = false
   #fault: string | undefined
+  /** Characters that were looked at, those of unfinished tokens each time: what the work is measured by. */
+  steps = 0
 
   constructor(handler: XmlHandler) {
     this.#handler = handler
@@ -120,7 +122,11 @@ export class XmlScanner {
     if (this.#fault !== undefined) return
     const text = this.#rest + piece
     let at = 0
-    for (let next = this.#step(text, 0); next !== at && this.#fault === undefined; next = this.#step(text, at)) at = next
+    for (let next = this.#step(text, 0); next !== at && this.#fault === undefined; next = this.#step(text, at)) {
+      this.steps += next - at
+      at = next
+    }
+    this.steps += text.length - at
     this.#rest = this.#fault === undefined ? text.slice(at) : ''
   }
 
