@@ -353,7 +353,7 @@ export const limits = {
   // What is read of a sitemap (threads/sitemap/)
   /** sitemaps.org: "this value must be less than 2,048 characters". */
   sitemapLocCharsMax: 2_048,
-  /** Of the thread that reads them; a chunk and what it holds take a few megabytes. */
+  /** Of the thread that reads them, which holds little more than a chunk and its entries of each. */
   sitemapHeapMb: 64,
   /** The thread ends when no sitemap was read for so long, and has so long to end by itself. */
   sitemapIdleMsMax: 5_000,

@@ -5,7 +5,9 @@ import { limits } from '../../engine/core/limits.ts'
 import { dateMs } from '../../threads/sitemap/dates.ts'
 import { SitemapReader, type ReaderOptions } from '../../threads/sitemap/reader.ts'
 import type { SitemapHead } from '../../threads/sitemap/types.ts'
+import { Unpacker } from '../../threads/sitemap/unpack.ts'
 import { piecesOf, readSitemap, type WholeSitemap } from '../support/sitemaps.ts'
+import { turn } from '../support/test-clock.ts'
 
 const home = 'https://a.test/maps/sitemap.xml'
 
@@ -125,6 +127,8 @@ describe('a file', () => {
     ['of an unknown coding', one, { head: { contentEncoding: 'compress' } }, 'its Content-Encoding cannot be undone'],
     ['nested too deeply', '<a>'.repeat(300).replace('<a>', '<urlset>'), {}, 'elements are nested too deeply'],
     ['with a tag of 20,000 characters', `<urlset><url a="${'x'.repeat(20_000)}">`, {}, 'not well formed: a tag or document type is too long'],
+    ['with a < in a tag', '<urlset><url a="<"><loc>http://a.test/</loc></url></urlset>', {}, 'not well formed: there is a < in a tag'],
+    ['of lines of which the first is none', 'Addresses:\nhttp://a.test/1\nhttp://a.test/2', {}, 'a line is not an http or https address: "Addresses:"', 'neither XML nor a list of addresses'],
     ['with a second root', '<urlset/><urlset/>', {}, 'not well formed: <urlset> follows the root element'],
     ['with a document type, where that is refused', `<!DOCTYPE urlset [<!ENTITY a "b">]>${one}`, { refuseDoctype: true }, 'it has a document type, which is refused'],
   ] as const)('%s has no entries, and says why', async (_, source, options, ...errors) => {
@@ -137,6 +141,8 @@ describe('a file', () => {
     expect([cutXml.entries.map(({ url }) => url), cutXml.end.isCut, cutXml.end.errors]).toEqual([['http://a.test/1', 'http://a.test/2'], true, ['it ends too early']])
     const cutList = await read('http://a.test/1\nhttp://a.test/2', { isCut: true })
     expect([cutList.entries.map(({ url }) => url), cutList.end.isCut]).toEqual([['http://a.test/1'], true])
+    const cutStored = await read(gzipSync('http://a.test/1\nhttp://a.test/2\n', { level: 0 }).subarray(0, -12), { isCut: true })
+    expect([cutStored.entries.map(({ url }) => url), cutStored.end.isCut]).toEqual([['http://a.test/1'], true])
     const cutGzip = await read(gzipSync(`<urlset>${'<url><loc>http://a.test/1</loc></url>'.repeat(2_000)}</urlset>`).subarray(0, -30), { isCut: true })
     expect(cutGzip.entries.length).toBeGreaterThan(0)
     expect([cutGzip.end.type, cutGzip.end.isCut]).toEqual(['urlset', true])
@@ -184,6 +190,21 @@ describe('a bomb', () => {
     expect([parts >= bytesMax / 100_000 - 1, end.bytes, end.isCut, end.entriesCount]).toEqual([true, bytesMax, true, 1])
     expect(most).toBeLessThan(16_000_000)
   })
+})
+
+test('what nobody reads is not unpacked: a bomb waits in its packed form', async () => {
+  const bomb = gzipSync(Buffer.alloc(64_000_000, ' '))
+  const before = process.memoryUsage().arrayBuffers
+  const unpacker = new Unpacker('gzip')
+  unpacker.write(bomb)
+  expect((await unpacker.read(1_000))?.byteLength).toBe(1_000)
+  let most = 0
+  for (let turns = 0; turns < 5_000; turns += 1) {
+    await turn()
+    most = Math.max(most, process.memoryUsage().arrayBuffers - before)
+  }
+  unpacker.destroy()
+  expect(most).toBeLessThan(2_000_000)
 })
 
 test('the limits of a sitemap are the protocol\'s', () => {
