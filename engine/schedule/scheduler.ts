@@ -184,9 +184,7 @@ export class Scheduler {
   }
 
   /** The row of a leased URL goes under a later moment, as that of a retry does: the next claim of its host looks for it. */
-  willComeLater({ sequence }: QueuedUrl): void {
-    this.#retrying.add(sequence)
-  }
+  readonly willComeLater = ({ sequence }: QueuedUrl): void => void this.#retrying.add(sequence)
 
   /** Its turn is over for others that are ready, though no clock was charged: URLs that end unfetched come in masses. */
   #endTurn(host: Host): void {

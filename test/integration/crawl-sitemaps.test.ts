@@ -9,6 +9,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { Crawler, type CrawlOptionsGiven, type PageRecord } from '../../engine/index.ts'
 import { limits } from '../../engine/core/limits.ts'
 import { notOnce, readPages } from '../support/crawl.ts'
+import { childrenOf, sluice } from '../support/processes.ts'
 
 type Answer = { readonly body: string | Buffer; readonly type?: string; readonly status?: number; readonly headers?: Readonly<Record<string, string>> } | ((request: IncomingMessage, response: ServerResponse) => void)
 
@@ -172,7 +173,7 @@ test('at most so many pages are read as were asked for, and sitemaps are none of
   await crawler.close()
 })
 
-test('more sitemaps than may be read at once are all read, one that hangs beside the others too', async () => {
+test('more sitemaps than may be read at once are all read, and no more at once', async () => {
   const names = Array.from({ length: 3 * limits.sitemapsReadingMax }, (_, at) => `part-${at}`)
   answers.set('a.test/sitemap.xml', { body: index(names.map((name) => `${origin()}/${name}.xml`)) })
   let [open_, most] = [0, 0]
@@ -191,7 +192,8 @@ test('more sitemaps than may be read at once are all read, one that hangs beside
   expect(notOnce((await readPages(dir)).map(({ url }) => url))).toEqual([])
 })
 
-test('a crawl that is stopped in the middle of a sitemap goes on with it, and each page is read once', async () => {
+/** A sitemap that stops in its middle the first time. Answers when pages of its first half are being read, and how often it was asked for. */
+function halfSitemap(): { readonly isHalf: Promise<void>; readonly times: () => number } {
   const pages = Array.from({ length: 40 }, (_, at) => `${origin()}/${at}`)
   const body = urlset(pages) + ' '.repeat(2 * limits.sitemapChunkBytesMax)
   let times = 0
@@ -210,6 +212,11 @@ test('a crawl that is stopped in the middle of a sitemap goes on with it, and ea
     })
   }
   answers.set('a.test/', page)
+  return { isHalf, times: () => times }
+}
+
+test('a crawl that is stopped in the middle of a sitemap goes on with it, and each page is read once', async () => {
+  const { isHalf, times } = halfSitemap()
   const crawler = await open()
   await crawler.add(`${origin()}/`)
   const running = crawler.start()
@@ -217,10 +224,24 @@ test('a crawl that is stopped in the middle of a sitemap goes on with it, and ea
   await crawler.close()
   expect(await running).toMatchObject({ state: 'stopped' })
   await crawl()
-  expect(times).toBe(2)
+  expect(times()).toBe(2)
   const urls = (await readPages(dir)).map(({ url }) => url)
   expect(notOnce(urls)).toEqual([])
   expect(urls).toHaveLength(42)
+})
+
+test('an engine that is killed in the middle of a sitemap reads it again, and each page has one record', async () => {
+  const { isHalf, times } = halfSitemap()
+  const flags = ['--sitemaps', '--dir', dir, '--delay', '0', '--allow-address', '127.0.0.0/8', '--resolve', 'a.test=127.0.0.1', '--progress', 'none']
+  const command = sluice(['crawl', `${origin()}/`, ...flags])
+  await isHalf
+  process.kill(childrenOf(command.pid)[0]!, 'SIGKILL')
+  expect(await command.ended).toEqual({ code: 0, signal: null })
+  expect(times()).toBe(2)
+  const records = await readPages(dir)
+  expect(notOnce(records.map(({ url }) => url))).toEqual([])
+  expect(records).toHaveLength(42)
+  expect(records.filter(({ sitemap }) => sitemap !== undefined)).toMatchObject([{ outcome: 'ok', sitemap: { type: 'urlset', entries: 40 } }])
 })
 
 test('a sitemap of 60,000 entries is taken up to its bound', async () => {
