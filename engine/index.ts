@@ -18,6 +18,9 @@
  * writes its result beside the body, and marks the slot done. The main thread **collects** results in the order in which
  * each worker finished them.
  *
+ * A **sitemap** (with `--sitemaps`; `sitemap-stage`) goes the same way, as a URL of another kind, up to its body: that goes
+ * chunk by chunk to a thread of its own (`threads/sitemap`), and what it lists into the frontier (`sitemap-reading`).
+ *
  * With a consumer (`run`, `onPage`) a page waits in the **window** (`flow/ack-window`) until it is acknowledged. Then
  * the **commit loop** gathers outcomes, and the store writes a batch in one transaction: the page's row and its new
  * links, the end of its queue row, counters, and how long each result file is now (`storage/sinks`). Hosts that got

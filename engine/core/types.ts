@@ -24,6 +24,7 @@
  *   evict      to drop the worst queued URL of a host for a better one, when the queue is full
  *   step back  of a host whose turn it is: to leave it to hosts with better URLs, while our own stages hold the crawl
  *   wall       a challenge or block page, which a service before the site sends in the place of the page
+ *   sitemap    a file in which a site lists its pages, or further sitemaps; a URL of the crawl and no page of it
  *   suspect    a page that a worker had in hand when the process died; it is read alone
  *   slot       one place of the page ring in shared memory: a fetched page, and later its result
  *   fill, take, release  what happens to a slot: the fetcher fills, a worker takes, the main thread releases
