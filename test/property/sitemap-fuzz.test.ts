@@ -71,7 +71,7 @@ async function read(chunks: readonly Uint8Array[], random?: Random, contentEncod
 }
 
 /** What is read of a file does not depend on its pieces, but how much of it is read when it breaks does. */
-const shape = ({ entries, end: { bytes: _, ...end } }: WholeSitemap): unknown => ({ entries, end })
+const shape = ({ entries, end }: WholeSitemap): unknown => ({ entries, end: { ...end, bytes: 0 } })
 
 test(`${documents.length} documents, mutated and cut anywhere, give what they give in one piece`, async () => {
   await withSeeds(seeds, async (random) => {
