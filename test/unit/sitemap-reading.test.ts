@@ -110,7 +110,9 @@ test('what is listed has the depth of a seed, a priority behind seeds, and comes
   expect(facts({ url: 'http://a.test/no' })).toBe('pattern')
 })
 
-test('a sitemap whose thread died is read once more, and then it is a bad one', async () => {
+const url: QueuedUrl = { row: new Uint8Array(16), host: 'a.test', sequence: 1, fingerprint: new Uint8Array(16), url: SITEMAP, depth: 0, priority: 0, attempts: 0, kind: 'sitemap' }
+
+function playStage(): { readonly stage: SitemapStage; readonly ended: EndedUrl[]; readonly deferred: DeferredUrl[] } {
   const [ended, deferred]: [EndedUrl[], DeferredUrl[]] = [[], []]
   const parts = {
     clock: new TestClock(), options: resolveCrawlOptions({}), robots: { sitemapsOf: () => [] }, events: { failed: () => {} },
@@ -118,8 +120,21 @@ test('a sitemap whose thread died is read once more, and then it is a bad one', 
     scheduler: { places: { move: () => {} }, rowsMs: () => 0, willComeLater: () => {} },
     commits: { end: (outcome: EndedUrl) => ended.push(outcome), defer: (later: DeferredUrl) => deferred.push(later) },
   } as unknown as CrawlParts
-  const stage = new SitemapStage(parts)
-  const url: QueuedUrl = { row: new Uint8Array(16), host: 'a.test', sequence: 1, fingerprint: new Uint8Array(16), url: SITEMAP, depth: 0, priority: 0, attempts: 0, kind: 'sitemap' }
+  return { stage: new SitemapStage(parts), ended, deferred }
+}
+
+test('there are so many places and no more, and those who find none come again one after the other', () => {
+  const { stage, deferred } = playStage()
+  const open = Array.from({ length: limits.sitemapsReadingMax }, () => stage.open(url, new AbortController().signal))
+  expect(stage.isFull).toBe(true)
+  for (let count = 0; count < 3; count += 1) stage.putOff(url)
+  expect(deferred).toMatchObject([1, 2, 3].map((place) => ({ attempts: 0, retry: false, notBeforeMs: place * limits.sitemapPutOffMs })))
+  stage.close(open[0]!)
+  expect(stage.isFull).toBe(false)
+})
+
+test('a sitemap whose thread died is read once more, and then it is a bad one', async () => {
+  const { stage, ended, deferred } = playStage()
   let released = 0
   for (const attempts of [0, 1]) {
     const { reading } = play([new Error('the sitemap thread has ended')])
