@@ -121,6 +121,21 @@ test('URLs that end without a fetch cost their host its turn', () => {
   expect(order).toContain('other')
 })
 
+test('a URL that was put off without a fetch is claimed when its moment has come, though its host has nothing else', () => {
+  const { clock, frontier, scheduler, next } = setUp({ hosts: { a: 1 }, delayMs: 0 })
+  const candidate = next()
+  scheduler.take(candidate)
+  // What is claimed meanwhile: nothing is left.
+  expect(scheduler.candidate()).toBeUndefined()
+  scheduler.willComeLater(candidate.url)
+  frontier.defer(candidate.url, clock.wallMs() + 5_000)
+  scheduler.settled('a', candidate.url.sequence)
+  expect(scheduler.candidate()).toBeUndefined()
+  expect(scheduler.nextAtMs()! - clock.nowMs()).toBe(5_000)
+  clock.advance(5_000)
+  expect(next().url.url).toBe(candidate.url.url)
+})
+
 test('an ended host whose rows are all deferred waits for them, and its rest does not hold it', () => {
   const { clock, frontier, scheduler, startNext } = setUp({ hosts: { a: 1 } })
   const lease = startNext()
