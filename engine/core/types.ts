@@ -252,7 +252,7 @@ export interface PageMeta {
   readonly refresh?: string
   readonly etag?: string
   readonly lastModified?: string
-  /** The cookie jar holds another cookie than before, or another value of one. */
+  /** It set a cookie that the jar holds now, and that was not sent with the request. */
   readonly setsCookie?: true
   readonly ip?: string
   /** Name of the gateway that it came through. */

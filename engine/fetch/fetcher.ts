@@ -204,7 +204,8 @@ export class Fetcher {
     const target = new URL(request.url)
     const via = this.#gateways?.of(hostOfUrl(request.url))
     const url = via === undefined ? target : requestedOf(via, target)
-    const headers = withFields([...this.#headers, ...Object.entries(request.headers ?? {}).flat()], this.#session?.fieldsFor(target, via?.config.kind) ?? [])
+    const sent = this.#session?.fieldsFor(target, via?.config.kind) ?? []
+    const headers = withFields([...this.#headers, ...Object.entries(request.headers ?? {}).flat()], sent)
     const flight: Flight = {
       url,
       route: { origin: url.origin, via },
@@ -233,7 +234,7 @@ export class Fetcher {
       if (this.#isExcluded?.(hostOfUrl(request.url)) === true) return this.#failure(flight, { code: 'address_refused', detail: 'its host is excluded' })
       const result = via === undefined ? await this.#fly(flight) : await this.#flyThrough(via, target, flight)
       // Before anybody can ask the host for more.
-      const setsCookie = result.headers !== undefined && this.#session?.answered(target, via?.config.kind, result.headers) === true
+      const setsCookie = result.headers !== undefined && this.#session?.answered(target, via?.config.kind, result.headers, sent) === true
       return result.ok && setsCookie ? { ...result, setsCookie } : result
     } finally {
       this.#flights.delete(flight)

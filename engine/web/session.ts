@@ -34,8 +34,18 @@ export class Session {
     return [...fields].flat()
   }
 
-  /** Takes the cookies of an answer; `headers`: name, value, name, value. Answers whether they change what is sent. */
-  answered(url: URL, via: Via, headers: readonly string[]): boolean {
-    return via !== 'template' && this.#cookies?.receive(url, headers) === true
+  /**
+   * Takes the cookies of an answer; `headers`: name, value, name, value. Answers whether they change what is sent; so do
+   * those that the jar has had since these fields were `sent`: of pages that are asked for at once, each may be given the
+   * cookie that only the first of them brings.
+   */
+  answered(url: URL, via: Via, headers: readonly string[], sent: readonly string[]): boolean {
+    if (via === 'template' || this.#cookies === undefined) return false
+    if (this.#cookies.receive(url, headers)) return true
+    return setsCookies(headers) && this.fieldsFor(url, via).join('\n') !== sent.join('\n')
   }
+}
+
+function setsCookies(headers: readonly string[]): boolean {
+  return headers.some((text, at) => at % 2 === 0 && text.toLowerCase() === 'set-cookie')
 }

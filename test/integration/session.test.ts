@@ -98,6 +98,19 @@ describe('with the jar on', () => {
     expect(results.map((result) => result.ok && result.setsCookie)).toEqual([true, undefined])
   })
 
+  test('of answers that set one cookie at once, each says so: none of their requests had it', async () => {
+    const waiting: ServerResponse[] = []
+    const web = await openWeb((what, response) => {
+      waiting.push(response)
+      if (what.endsWith('/late') || waiting.length === 2) for (const each of waiting.splice(0)) html(each, '', { 'set-cookie': 'a=1' })
+    })
+    const rig = openRig([])
+    const url = web.origin('a.shop.test')
+    const results = [...await Promise.all([get(rig, `${url}/1`), get(rig, `${url}/2`)]), await get(rig, `${url}/late`)]
+    expect(web.sent('cookie')).toEqual([undefined, undefined, 'a=1'])
+    expect(results.map((result) => result.ok && result.setsCookie)).toEqual([true, true, undefined])
+  })
+
   test('a head full of cookies within its bound leaves a jar of 50, and the next requests are answered', async () => {
     const web = await openWeb((_, response) => html(response, '', { 'set-cookie': Array.from({ length: 250 }, (_, at) => `n${at}=${'x'.repeat(8)}; Path=/; Max-Age=9`) }))
     const cookies = new Cookies({ clock: new TestClock() })
