@@ -74,7 +74,7 @@ it.skipIf(process.platform !== 'linux')('a crawl that fails only as it closes sa
 
 it('a crawl that has too few file descriptors waits until sockets give some back, and ends with every page', async () => {
   const args = [cliPath, 'crawl', ...bed.web.seeds, ...bed.flags, '--format', 'jsonl,warc', '--progress', 'none']
-  const { status, stdout } = spawnSync('bash', ['-c', 'ulimit -n 90; exec "$0" "$@"', process.execPath, ...args], { encoding: 'utf8', timeout: 50_000 })
+  const { status, stdout } = spawnSync('bash', ['-c', 'ulimit -n 110; exec "$0" "$@"', process.execPath, ...args], { encoding: 'utf8', timeout: 50_000 })
   expect(stdout).toMatch(/^complete: 200 pages, .* 0 failed, 0 queued/m)
   expect(status).toBe(0)
   await expectWhole(bed.dir)

@@ -69,7 +69,7 @@ describe('a CSV export', () => {
   })
 
   it('has its columns in a fixed order', () => {
-    expect(csvHeader(pageColumns)).toBe('url,redirectTo,redirectedFrom,status,outcome,code,fetchedAt,depth,referrer,attempts,contentType,charset,unknownCharset,bytes,wireBytes,truncated,title,lang,canonical,refreshSeconds,refreshTo,noindex,nofollow,noarchive,links,newLinks,nofollowLinks,userinfo,hash,unchanged,simhash,nearDuplicate,needsJs,etag,lastModified,ip,gateway,tlsVersion,tlsCipher,tlsResumed,dnsMs,connectMs,tlsMs,ttfbMs,totalMs,parseMs,warcFile,warcOffset,record\r\n')
+    expect(csvHeader(pageColumns)).toBe('url,redirectTo,redirectedFrom,status,outcome,code,fetchedAt,depth,referrer,attempts,contentType,charset,unknownCharset,bytes,wireBytes,truncated,title,lang,canonical,refreshSeconds,refreshTo,noindex,nofollow,noarchive,links,newLinks,nofollowLinks,userinfo,hash,unchanged,simhash,nearDuplicate,needsJs,etag,lastModified,ip,gateway,tlsVersion,tlsCipher,tlsResumed,dnsMs,connectMs,tlsMs,ttfbMs,totalMs,parseMs,warcFile,warcOffset,record,sitemap\r\n')
   })
 })
 
