@@ -11,9 +11,13 @@ import { domainToASCII } from 'node:url'
 export function hostPatternOf(text: string): string | undefined {
   if (text === '*') return text
   const isParent = text.startsWith('*.')
+  const given = isParent ? text.slice(2) : text
+  // What follows a name, such as a path, would be left out silently, and so would a tab between two names.
+  if (/[\s/\\?#]/.test(given)) return undefined
   // In lower case, punycode, without a trailing dot.
-  const name = domainToASCII(isParent ? text.slice(2) : text).replace(/\.$/, '')
-  if (name === '' || name.includes('*')) return undefined
+  const name = domainToASCII(given).replace(/\.$/, '')
+  // No host is called `.example.com`: of a list of hosts to spare it would spare none.
+  if (name.includes('*') || name.split('.').includes('') || (isParent && isAddress(name))) return undefined
   return isParent ? `*.${name}` : name
 }
 
