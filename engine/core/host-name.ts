@@ -12,6 +12,8 @@ export function hostNameOf(given: unknown): string {
   const url = fetchUrl(isUrl ? text : `http://${text}/`)
   // A path, a port or a user in what should be a name alone is a mistake rather than a host.
   const isName = isUrl || /^(?:\[[^\]]+\]|[^/?#@:\s\\]+)$/.test(text)
-  if (url === undefined || !isName) throw new SluiceError('usage', `HOST: expected a host name such as example.com, given ${JSON.stringify(given ?? '')}`)
-  return hostOfUrl(url)
+  const host = url === undefined || !isName ? undefined : hostOfUrl(url)
+  // To the URL standard `*.example.com` is a host; here it would be one that no page has, where many are meant.
+  if (host === undefined || host.includes('*')) throw new SluiceError('usage', `HOST: expected a host name such as example.com, given ${JSON.stringify(given ?? '')}`)
+  return host
 }

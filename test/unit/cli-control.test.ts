@@ -80,7 +80,7 @@ describe('a host name', () => {
     expect(hostNameOf(given)).toBe(name)
   })
 
-  it.each(['', ' ', 'a b', 'example.com/path', 'example.com:80', 'example.com:8080', 'user@example.com', 'example.com#x'])('%j is refused', (given) => {
+  it.each(['', ' ', 'a b', 'example.com/path', 'example.com:80', 'example.com:8080', 'user@example.com', 'example.com#x', '*', '*.example.com', '%2a.example.com', 'https://*.example.com/'])('%j is refused', (given) => {
     expect(() => hostNameOf(given)).toThrow(expect.objectContaining({ code: 'usage' }))
   })
 })
