@@ -16,11 +16,11 @@ const failedChannel = diagnostics.channel('sluice:failed')
 const pressureChannel = diagnostics.channel('sluice:pressure')
 const fetchChannel = diagnostics.channel('sluice:fetch')
 
-/** For whoever watches requests: a retry is one more, and a page is one. */
-export function publishFetch(dir: string, { url, host }: QueuedUrl, result: FetchResult): void {
+/** For whoever watches requests: a retry is one more, and a page is one. `waitedMs`: since its host could have been asked. */
+export function publishFetch(dir: string, { url, host }: QueuedUrl, { result, waitedMs }: { readonly result: FetchResult; readonly waitedMs: number }): void {
   if (!fetchChannel.hasSubscribers) return
   const { status, ip, gateway, timings } = result
-  fetchChannel.publish({ dir, url, host, ...(status !== undefined && { status }), ...(!result.ok && { code: result.code }), ...(ip !== undefined && { ip }), ...(gateway !== undefined && { gateway }), timings })
+  fetchChannel.publish({ dir, url, host, waitedMs, ...(status !== undefined && { status }), ...(!result.ok && { code: result.code }), ...(ip !== undefined && { ip }), ...(gateway !== undefined && { gateway }), timings })
 }
 
 export interface PressureReader {

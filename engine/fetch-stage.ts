@@ -114,10 +114,11 @@ export class FetchStage {
     } else {
       scheduler.setCrawlDelay(host, verdict.crawlDelayMs ?? 0)
       run.reserve()
-      this.#meter.queueAge.observe(clock.nowMs() - readySinceMs(host))
+      const waitedMs = clock.nowMs() - readySinceMs(host)
+      this.#meter.queueAge.observe(waitedMs)
       const lease = scheduler.start(candidate)
       scheduler.places.move(url.sequence, 'fetch')
-      void this.#fetch(run, lease)
+      void this.#fetch(run, lease, waitedMs)
     }
   }
 
@@ -153,7 +154,7 @@ export class FetchStage {
     this.#onProgress()
   }
 
-  async #fetch(run: AnyRun, lease: Lease): Promise<void> {
+  async #fetch(run: AnyRun, lease: Lease, waitedMs: number): Promise<void> {
     const { fetcher, gate, network, options, scheduler } = this.#parts
     const onBody = (bytes: number): void => scheduler.noteBody(lease.host, bytes, gate.memory.bodyBytes)
     const onSend = (): void => {
@@ -170,7 +171,7 @@ export class FetchStage {
         ...(headers && { headers }), ...(reading && { sink: reading, bodyBytesMax: limits.sitemapBytesMax, acceptBody: anyBody }),
       })
       this.#meter.fetched(result.timings)
-      publishFetch(options.dir, lease.url, result)
+      publishFetch(options.dir, lease.url, { result, waitedMs })
       if (result.ok) await this.#answered(run, lease, result, { isConditional: headers !== undefined, reading })
       else await this.#unanswered(run, lease, result)
     } catch (error) {
@@ -255,8 +256,10 @@ export class FetchStage {
     }
     // What is aborted comes again, whoever was to blame.
     if (run.aborter.signal.aborted) return 'network'
-    const { dnsMs = 0, connectMs } = failed.timings
-    const reached = connectMs === undefined ? {} : { reachedAtMs: startedAtMs + dnsMs + connectMs }
+    const { dnsMs = 0, connectMs = 0, tlsMs = 0, ttfbMs = 0 } = failed.timings
+    // A connection, and all the more the head of an answer, shows that the network was there at that moment.
+    const reachedMs = connectMs + tlsMs + ttfbMs
+    const reached = reachedMs === 0 ? {} : { reachedAtMs: startedAtMs + dnsMs + reachedMs }
     return new Promise((resolve) => { network.failed({ host, startedAtMs, isLocal: failed.isLocal === true, ...reached }, resolve) })
   }
 

@@ -38,7 +38,7 @@ export interface ConnectionFacts {
 
 export type ConnectResult =
   | { readonly ok: true, readonly socket: net.Socket, readonly facts: ConnectionFacts }
-  | { readonly ok: false, readonly code: FailureCode | 'aborted', readonly detail: string, readonly noFiles?: true, readonly isLocal?: true }
+  | { readonly ok: false, readonly code: FailureCode | 'aborted', readonly detail: string, readonly noFiles?: true, readonly isLocal?: true, readonly connectMs?: number }
 
 export interface ConnectorOptions {
   readonly guard: AddressGuard
@@ -57,8 +57,10 @@ export async function connect(target: Target, options: ConnectorOptions, deadlin
     const socket = open(target, options.trust)
     const settle = (result: ConnectResult): void => {
       cancelTimer()
-      if (!result.ok) socket.destroy()
-      resolve(result)
+      if (result.ok) return resolve(result)
+      socket.destroy()
+      // A handshake that fails or does not end shows all the same that the network is there.
+      resolve({ ...result, ...(connectedMs !== undefined && { connectMs: connectedMs - startMs }) })
     }
     const settleConnected = (): void => {
       const connectMs = connectedMs! - startMs

@@ -14,7 +14,7 @@
  */
 import * as zlib from 'node:zlib'
 import type { Clock } from '../core/clock.ts'
-import { invariant, SluiceError, type FailureCode } from '../core/errors.ts'
+import { invariant, type FailureCode } from '../core/errors.ts'
 import { hostOfUrl } from '../core/fetch-url.ts'
 import { limits } from '../core/limits.ts'
 import type { Timings, TlsFacts } from '../core/types.ts'
@@ -28,7 +28,7 @@ import { Deadline } from './deadline.ts'
 import { exchange, type ExchangeEnd, type ExchangeRequest } from './exchange.ts'
 import type { Gateway } from './gateway.ts'
 import { headersThrough, portOf, requestedOf, type Gateways, type Place } from './gateways.ts'
-import { withFields } from './request-fields.ts'
+import { checkedUserAgent, withFields } from './request-fields.ts'
 import { nameOf, type Resolution, type Resolver } from './resolver.ts'
 import type { TlsTrust } from './tls-context.ts'
 
@@ -151,6 +151,8 @@ interface Flight {
   fetchedAtMs: number
   bytes: number
   dnsMs?: number
+  /** Of a connection that was made and came to nothing. */
+  connectMs?: number
 }
 
 interface ConnectFailure {
@@ -312,7 +314,9 @@ export class Fetcher {
     if (!resolution.ok) return { ok: false, ...this.#ownLack(resolution) }
     const { address, family } = resolution
     const result = await connect({ secure, name: nameOf(host), port, address, family }, connecting, deadline)
-    return result.ok ? result : { ok: false, ...this.#ownLack(result), ip: address }
+    if (result.ok) return result
+    if (result.connectMs !== undefined) flight.connectMs = result.connectMs
+    return { ok: false, ...this.#ownLack(result), ip: address }
   }
 
   /** The failure, which is no try of its URL when it was ours. */
@@ -349,7 +353,7 @@ export class Fetcher {
 
   #failure(flight: Flight, failure: Omit<FetchFailure, 'ok' | 'timings' | 'fetchedAtMs'>): FetchFailure {
     const { code, detail, ip, isLocal } = failure
-    return { ok: false, code, detail, ...(ip === undefined ? {} : { ip }), ...(isLocal === true && { isLocal }), timings: this.#timings(flight, {}), fetchedAtMs: flight.fetchedAtMs }
+    return { ok: false, code, detail, ...(ip === undefined ? {} : { ip }), ...(isLocal === true && { isLocal }), timings: this.#timings(flight, flight.connectMs === undefined ? {} : { connectMs: flight.connectMs }), fetchedAtMs: flight.fetchedAtMs }
   }
 
   #timings({ dnsMs, deadline }: Flight, parts: Timings): Timings {
@@ -386,10 +390,3 @@ function under(deadline: Deadline, looking: Promise<Resolution>): Promise<Resolu
   })
 }
 
-function checkedUserAgent(text: string): string {
-  // RFC 9110 section 5.5: visible ASCII, with spaces between.
-  if (!/^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/.test(text)) {
-    throw new SluiceError('bad_option', `--user-agent: expected printable ASCII, given ${JSON.stringify(text).slice(0, 200)}`)
-  }
-  return text
-}

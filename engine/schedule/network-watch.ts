@@ -34,7 +34,7 @@ export interface NetworkFailure<P> {
   readonly startedAtMs: number
   /** It can only be the network here. */
   readonly isLocal: boolean
-  /** When a connection was made for it, if one was: the network was there at that moment. */
+  /** When a connection was made for it, or the head of its answer came, if one did: the network was there at that moment. */
   readonly reachedAtMs?: number
 }
 

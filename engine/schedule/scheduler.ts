@@ -63,6 +63,8 @@ export class Scheduler {
   readonly hosts: ReadonlyMap<string, Host>
   /** Where each leased URL stands, for whoever moves it on. */
   readonly places: Places
+  /** How often a host was given up, and parked, by this process. */
+  readonly rulingCounts: Readonly<Rulings['counts']>
   readonly #maker: HostMaker
   /** Sequences of leased URLs that will be deferred: their rows come back to the host. */
   readonly #retrying = new Set<number>()
@@ -82,6 +84,7 @@ export class Scheduler {
       clock: options.clock, random: options.random, retries: options.options.retries, patienceMs: options.options.hostPatienceMs ?? 0,
       delayMsOf: (host) => this.#delayMsOf(host), note: (host) => this.#note(host), onGivenUp: ({ name, ended }) => this.#ended.note(name, ended, options.clock.nowMs()),
     })
+    this.rulingCounts = this.#rulings.counts
     this.#loader = new HostLoader({
       store: options.store, unitOf: options.unitOf, hosts: this.#bench.hosts, hostsMax: options.hostsActiveMax ?? limits.hostsActiveMax,
       onLoaded: (record, belonging) => this.#bench.add(this.#maker.make(record, belonging)), onLoadedLate: options.onWork,
@@ -91,11 +94,6 @@ export class Scheduler {
   /** Hosts in memory that have work, and those that are unwell (health.ts). */
   get sets(): { readonly working: ReadonlySet<Host>; readonly unwell: ReadonlySet<Host> } {
     return { working: this.#bench.working, unwell: this.#rulings.unwell }
-  }
-
-  /** How often a host was given up, and parked, by this process. */
-  get rulingCounts(): Readonly<Rulings['counts']> {
-    return this.#rulings.counts
   }
 
   get leasedCount(): number {
@@ -266,8 +264,9 @@ export class Scheduler {
     return ruling
   }
 
-  /** Gives a lease back as if it had never been taken. */
+  /** Gives a lease back as if it had never been taken, but for the turn: a probe of the network goes to another host each time. */
   giveBack(lease: Lease): void {
+    lease.host.unit.nextStartAtMs = Math.max(lease.host.unit.nextStartAtMs, this.#is.clock.nowMs())
     lease.host.limiter.inFlight -= 1
     this.#count(lease.host, -1)
     this.#unhold(lease)

@@ -86,7 +86,7 @@ describe('the stages', () => {
 
 describe('diagnostics channels', () => {
   it('tell each request once, and the stages at each change and once a second', async () => {
-    const fetches: { readonly url: string; readonly status?: number }[] = []
+    const fetches: { readonly url: string; readonly status?: number; readonly waitedMs: number }[] = []
     const pressures: { readonly blockedOn: string; readonly stages: readonly StagePressure[] }[] = []
     const [onFetch, onPressure] = [(message: unknown) => void fetches.push(message as never), (message: unknown) => void pressures.push(message as never)]
     diagnostics.subscribe('sluice:fetch', onFetch)
@@ -102,7 +102,7 @@ describe('diagnostics channels', () => {
       diagnostics.unsubscribe('sluice:pressure', onPressure)
     }
     expect(fetches.map(({ url }) => url.replace(/^http:\/\//, '').replace(/:\d+/, '')).toSorted()).toEqual(web.asked.toSorted())
-    expect(fetches.every(({ status }) => status === 200)).toBe(true)
+    expect(fetches.every(({ status, waitedMs }) => status === 200 && waitedMs >= 0)).toBe(true)
     expect(pressures.every(({ stages }) => stages.length === 7)).toBe(true)
   })
 })

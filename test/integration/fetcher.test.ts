@@ -201,7 +201,7 @@ describe('an address that must not be connected to', () => {
     const target = { secure: false, name: '127.0.0.1', port: Number(new URL(server.url('/')).port), address: '127.0.0.1', family: 4 } as const
     const result = await connect(target, { guard, clock: systemClock, trust: createTlsTrust({ ca: undefined, insecure: false }) }, deadline)
     deadline.end()
-    expect(result).toEqual({ ok: false, code: 'address_refused', detail: '127.0.0.1 is elsewhere' })
+    expect(result).toEqual({ ok: false, code: 'address_refused', detail: '127.0.0.1 is elsewhere', connectMs: expect.any(Number) as number })
     expect(seen).toEqual(['127.0.0.1', '127.0.0.1'])
     await server.drained()
     expect(server.requests).toBe(requests)
