@@ -91,7 +91,7 @@ export class Cookies {
     this.#forgetExpired(jar)
     const key = `${cookie.domain};${cookie.path};${cookie.name}`
     const old = jar.get(key)
-    if (old?.isSecure === true && url.protocol !== 'https:') return false
+    if (url.protocol !== 'https:' && [...jar.values()].some((kept) => hides(cookie, kept))) return false
     const isOver = cookie.expiresAtMs <= this.#clock.wallMs()
     if (isOver) {
       this.#forget(jar, key)
@@ -139,6 +139,11 @@ function setCookiesOf(headers: readonly string[]): readonly string[] {
 
 function isFor({ domain, isHostOnly, path, isSecure }: KeptCookie, { hostname, pathname, protocol }: URL): boolean {
   return (isHostOnly ? hostname === domain : domainMatch(hostname, domain, false) === true) && pathMatch(pathname, path) && (!isSecure || protocol === 'https:')
+}
+
+/** Whether one that came in clear text would be sent before or in the place of one that never does (RFC 6265bis section 5.7, "leave secure cookies alone"). */
+function hides({ name, domain, path }: KeptCookie, kept: KeptCookie): boolean {
+  return kept.isSecure && kept.name === name && pathMatch(path, kept.path) && (domainMatch(domain, kept.domain, false) === true || domainMatch(kept.domain, domain, false) === true)
 }
 
 /** What a host sets, as it is kept (section 5.3); undefined: it is no cookie, or not the host's to set. */

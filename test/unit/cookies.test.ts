@@ -61,6 +61,15 @@ describe('a cookie', () => {
     expect(sent('https://www.shop.test/')).toBe('a=9; z=0')
   })
 
+  test('in clear text does not come before one that is Secure, by a longer path or a wider domain', () => {
+    const { set, sent } = open()
+    set('https://www.shop.test/', 'id=1; Secure; Path=/')
+    expect(set('http://www.shop.test/a/b', 'id=2; Path=/a')).toBe(false)
+    expect(set('http://m.shop.test/a/b', 'id=2; Path=/a; Domain=shop.test')).toBe(false)
+    expect(sent('https://www.shop.test/a/b')).toBe('id=1')
+    expect([set('http://www.shop.test/', 'other=2'), set('http://m.shop.test/', 'id=3')]).toEqual([true, true])
+  })
+
   test('that is Secure goes over TLS alone, and is neither set nor replaced without', () => {
     const { set, sent } = open()
     expect(set('http://www.shop.test/', 'no=1; Secure')).toBe(false)
