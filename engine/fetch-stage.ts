@@ -108,7 +108,7 @@ export class FetchStage {
     } else if (verdict.kind === 'denied') {
       scheduler.take(candidate)
       this.#endUnfetched(url, { outcome: 'robots_denied', code: 'robots_disallowed' })
-    } else if (url.kind === 'sitemap' && this.#sitemaps.isFull) {
+    } else if (url.kind === 'sitemap' && this.#sitemaps.isFullFor(host.name)) {
       scheduler.take(candidate)
       this.#sitemaps.putOff(url)
     } else {
@@ -177,7 +177,7 @@ export class FetchStage {
     } catch (error) {
       this.#onBroken(error)
     }
-    if (reading !== undefined) this.#sitemaps.close(reading)
+    if (reading !== undefined) this.#sitemaps.close(lease.url, reading)
     network.ended(lease.host)
     this.#fetching -= 1
     this.#onProgress()

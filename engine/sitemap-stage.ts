@@ -30,6 +30,8 @@ export class SitemapStage {
   readonly #rules: EntryRules
   readonly #openedAtMs: number
   #reading = 0
+  /** Of each host whose sitemaps are read. */
+  readonly #readingOf = new Map<string, number>()
   /** When the sitemap that was put off last comes again (monotonic). */
   #lastAtMs = 0
 
@@ -40,8 +42,9 @@ export class SitemapStage {
     this.#rules = { keyPolicy: keyPolicyOf(dedupe), include: include.map(patternOf), exclude: exclude.map(patternOf) }
   }
 
-  get isFull(): boolean {
-    return this.#reading >= limits.sitemapsReadingMax
+  /** A host has few of the places: one that sends a byte a second would hold all of them, and no other's sitemap were read. */
+  isFullFor(host: string): boolean {
+    return this.#reading >= limits.sitemapsReadingMax || (this.#readingOf.get(host) ?? 0) >= limits.sitemapsReadingPerHostMax
   }
 
   /** The verdict of its origin is in force: adds the sitemaps that robots.txt names. Once for each origin is enough. */
@@ -65,18 +68,22 @@ export class SitemapStage {
   }
 
   /** Takes a place, which the reading holds until it is closed. */
-  open({ url, depth }: QueuedUrl, signal: AbortSignal): SitemapReading {
+  open({ url, host, depth }: QueuedUrl, signal: AbortSignal): SitemapReading {
     const { clock, commits, sitemaps } = this.#parts
     this.#reading += 1
+    this.#readingOf.set(host, (this.#readingOf.get(host) ?? 0) + 1)
     return new SitemapReading({
       sitemap: { url, depth, nowMs: clock.wallMs(), openedAtMs: this.#openedAtMs }, rules: this.#rules, signal,
       open: (head) => sitemaps!.open(head), add: (urls) => commits.add(urls, []),
     })
   }
 
-  close(reading: SitemapReading): void {
+  close({ host }: QueuedUrl, reading: SitemapReading): void {
     reading.close()
     this.#reading -= 1
+    const others = this.#readingOf.get(host)! - 1
+    if (others > 0) this.#readingOf.set(host, others)
+    else this.#readingOf.delete(host)
   }
 
   /** Its server has answered, for the last time; its lease has ended. */

@@ -366,6 +366,8 @@ export const limits = {
   // Sitemaps in the crawl
   /** Sitemaps that are read at once: each holds a chunk of bytes here and about as much in the thread. Those beyond go back to the queue. */
   sitemapsReadingMax: 8,
+  /** Of them those of one host. */
+  sitemapsReadingPerHostMax: 2,
   /** The first that finds no place comes again after this, each further one so much later. */
   sitemapPutOffMs: 100,
   /** Entries of a sitemap that are stored in one commit. */

@@ -125,12 +125,21 @@ function playStage(): { readonly stage: SitemapStage; readonly ended: EndedUrl[]
 
 test('there are so many places and no more, and those who find none come again one after the other', () => {
   const { stage, deferred } = playStage()
-  const open = Array.from({ length: limits.sitemapsReadingMax }, () => stage.open(url, new AbortController().signal))
-  expect(stage.isFull).toBe(true)
+  const urls = Array.from({ length: limits.sitemapsReadingMax }, (_, at) => ({ ...url, host: `${at}.test` }))
+  const open = urls.map((each) => stage.open(each, new AbortController().signal))
+  expect(stage.isFullFor('a.test')).toBe(true)
   for (let count = 0; count < 3; count += 1) stage.putOff(url)
   expect(deferred).toMatchObject([1, 2, 3].map((place) => ({ attempts: 0, retry: false, notBeforeMs: place * limits.sitemapPutOffMs })))
-  stage.close(open[0]!)
-  expect(stage.isFull).toBe(false)
+  stage.close(urls[0]!, open[0]!)
+  expect(stage.isFullFor('a.test')).toBe(false)
+})
+
+test('a host whose sitemaps never end holds few of the places, and those of others are read beside it', () => {
+  const { stage } = playStage()
+  const open = Array.from({ length: limits.sitemapsReadingPerHostMax }, () => stage.open(url, new AbortController().signal))
+  expect([stage.isFullFor(url.host), stage.isFullFor('b.test')]).toEqual([true, false])
+  stage.close(url, open[0]!)
+  expect(stage.isFullFor(url.host)).toBe(false)
 })
 
 test('a sitemap whose thread died is read once more, and then it is a bad one', async () => {
