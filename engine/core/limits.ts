@@ -62,6 +62,10 @@ export const limits = {
   /** Addresses of one name that are kept: a look-up may answer with thousands. */
   dnsAddressesMax: 8,
   connectTimeoutMs: 10_000,
+  /** Of a TLS handshake. OpenSSL takes 100 KB of certificates, and few bytes besides; it passes over records that ask for another. */
+  handshakeBytesMax: 256 * KB,
+  /** How often it is counted. */
+  handshakeLookMs: 50,
   /** A body of which no byte came for this long is given up, though its fetch has time left. */
   bodyStallMsMax: 10_000,
 

@@ -55,8 +55,10 @@ export async function connect(target: Target, options: ConnectorOptions, deadlin
     const startMs = clock.nowMs()
     let connectedMs: number | undefined
     const socket = open(target, options.trust)
+    let cancelLook: (() => void) | undefined
     const settle = (result: ConnectResult): void => {
       cancelTimer()
+      cancelLook?.()
       if (result.ok) return resolve(result)
       socket.destroy()
       // A handshake that fails or does not end shows all the same that the network is there.
@@ -70,6 +72,11 @@ export async function connect(target: Target, options: ConnectorOptions, deadlin
     const cancelTimer = afterPatiently(clock, limits.connectTimeoutMs, () => {
       settle({ ok: false, code: 'connect_timeout', detail: `no connection to ${target.address} within ${limits.connectTimeoutMs} ms` })
     })
+    // What OpenSSL passes over is told to nobody: a flood of it kept the loop at work until the connect timeout.
+    const look = (): void => {
+      if (handshakeBytes(socket) > limits.handshakeBytesMax) settle({ ok: false, code: 'tls_failed', detail: `more than ${limits.handshakeBytesMax} bytes came, and the handshake was not done` })
+      else cancelLook = clock.after(limits.handshakeLookMs, look)
+    }
     // Errors that come later belong to the exchange, which sees them too; without a listener they would be thrown.
     socket.on('error', (error) => {
       const { isLocal, ...failure } = failureOf(error, connectedMs === undefined ? 'connect' : 'handshake')
@@ -80,7 +87,8 @@ export async function connect(target: Target, options: ConnectorOptions, deadlin
       connectedMs = clock.nowMs()
       const remote = guard.verdict(socket.remoteAddress ?? target.address)
       if (!remote.allowed) settle({ ok: false, code: 'address_refused', detail: remote.why })
-      else if (!target.secure) settleConnected()
+      else if (target.secure) look()
+      else settleConnected()
     })
     if (target.secure) socket.once('secureConnect', settleConnected)
     // The host, and not the URL, is to blame for a deadline that passes before there is a connection.
@@ -94,6 +102,11 @@ function open({ secure, name, port, address, family }: Target, trust: TlsTrust):
   const common = { host: address, port, family, autoSelectFamily: false, noDelay: true }
   if (!secure) return net.connect(common)
   return tls.connect({ ...common, ...tlsOptionsOf(name, trust) })
+}
+
+/** A TLS socket counts what was decrypted. Node names nothing public below it, and a socket of our own there would be one more object for each connection. */
+function handshakeBytes(socket: net.Socket): number {
+  return (socket as { readonly _handle?: { readonly _parent?: { readonly bytesRead?: number } } | null })._handle?._parent?.bytesRead ?? 0
 }
 
 /** TLS with the host of this name. */
