@@ -169,7 +169,7 @@ export class CrawlLoop {
       this.wake()
     }
     if (isPage) run.pagesStored += 1
-    else run.giveBack()
+    else run.giveBack(ended.url)
     if (isPage) this.#restingSinceMs = undefined
     this.#parts.scheduler.places.move(ended.url.sequence, 'commit')
     this.#parts.commits.end(comparedWithStored(this.#parts, settled), warc)
@@ -307,7 +307,7 @@ export class CrawlLoop {
   #giveBack(url: QueuedUrl): void {
     this.#parts.scheduler.giveBackUnstored(url)
     this.#parts.scheduler.places.move(url.sequence, 'claimed')
-    this.#run?.giveBack()
+    this.#run?.giveBack(url)
   }
 
   #setTimer(): void {

@@ -113,7 +113,7 @@ export class FetchStage {
       this.#sitemaps.putOff(url)
     } else {
       scheduler.setCrawlDelay(host, verdict.crawlDelayMs ?? 0)
-      run.reserve()
+      run.reserve(url)
       const waitedMs = clock.nowMs() - readySinceMs(host)
       this.#meter.queueAge.observe(waitedMs)
       const lease = scheduler.start(candidate)
@@ -199,17 +199,13 @@ export class FetchStage {
     }
     if (isWall(code)) {
       answer.release()
-      run.giveBack()
+      run.giveBack(lease.url)
       this.#endUnfetched(lease.url, { outcome: 'failed', code, attempts: lease.url.attempts + 1, status: answer.status, ...placeOf(answer), timings: answer.timings })
       return undefined
     }
     run.wireBytes += answer.bodyBytes
     const meta = pageMetaOf(lease.url, answer, lease.url.depth < options.maxDepth, isConditional)
-    if (reading !== undefined) {
-      // It is no page.
-      run.giveBack()
-      return this.#sitemaps.settle(lease.url, meta, { answer, reading })
-    }
+    if (reading !== undefined) return this.#sitemaps.settle(lease.url, meta, { answer, reading })
     scheduler.places.move(lease.url.sequence, 'received')
     this.received.push({
       url: lease.url, startedAtMs: lease.startedAtMs, release: answer.release,
@@ -223,7 +219,7 @@ export class FetchStage {
     if (failed.code === 'aborted' || failed.isStale === true || await this.#blame(run, lease, { ...failed, code: failed.code }) === 'network') {
       scheduler.giveBack(lease)
       scheduler.places.move(lease.url.sequence, 'claimed')
-      run.giveBack()
+      run.giveBack(lease.url)
       return
     }
     const ruling = scheduler.release(lease, { ok: false, code: failed.code, ...(failed.isFinal && { isFinal: true }) })
@@ -231,7 +227,7 @@ export class FetchStage {
       this.#tryLater(run, lease.url, ruling)
       return
     }
-    run.giveBack()
+    run.giveBack(lease.url)
     this.#endUnfetched(lease.url, {
       outcome: 'failed', code: failed.code, attempts: lease.url.attempts + 1, timings: failed.timings,
       ...(failed.status !== undefined && { status: failed.status }), ...placeOf(failed),
@@ -265,7 +261,7 @@ export class FetchStage {
 
   #tryLater(run: AnyRun, url: QueuedUrl, ruling: Later): void {
     const { commits, scheduler } = this.#parts
-    run.giveBack()
+    run.giveBack(url)
     scheduler.places.move(url.sequence, ruling.kind === 'retry' ? 'commit' : 'claimed')
     if (ruling.kind === 'retry') commits.defer({ url, attempts: url.attempts + 1, notBeforeMs: scheduler.rowsMs() + ruling.waitMs, retry: true })
   }

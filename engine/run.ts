@@ -7,6 +7,7 @@
 import { setMaxListeners } from 'node:events'
 import { sluiceErrorOf, type SluiceError } from './core/errors.ts'
 import type { RunLimits } from './core/options.ts'
+import type { QueuedUrl } from './core/types.ts'
 import type { AckWindow } from './flow/ack-window.ts'
 
 export type EndReason = 'complete' | 'limit' | 'stopped' | 'failed'
@@ -50,14 +51,15 @@ export class Run<T> {
     return this.#pagesReserved < this.limits.maxPages && this.wireBytes < this.limits.maxBytes
   }
 
-  reserve(): void {
-    this.#pagesReserved += 1
+  /** A sitemap never becomes a page, and may be read for minutes. */
+  reserve({ kind }: Pick<QueuedUrl, 'kind'>): void {
+    if (kind === undefined) this.#pagesReserved += 1
     this.fetches += 1
   }
 
   /** A URL that was reserved did not become a page. */
-  giveBack(): void {
-    this.#pagesReserved -= 1
+  giveBack({ kind }: Pick<QueuedUrl, 'kind'>): void {
+    if (kind === undefined) this.#pagesReserved -= 1
   }
 
   /** Decides the end; the first reason stays. */

@@ -173,6 +173,26 @@ test('at most so many pages are read as were asked for, and sitemaps are none of
   await crawler.close()
 })
 
+test('a sitemap that is being read takes none of the pages that were asked for', async () => {
+  let held: ServerResponse | undefined
+  answers.set('a.test/sitemap.xml', (_, response) => {
+    held = response
+    response.writeHead(200, { 'content-type': 'application/xml' }).flushHeaders()
+  })
+  answers.set('a.test/', (_, response) => response.writeHead(200, { 'content-type': 'text/html' }).end('<a href="/last">last</a>'))
+  // It is the second of two pages, and the sitemap ends after it.
+  answers.set('a.test/last', (_, response) => {
+    response.writeHead(200, { 'content-type': 'text/html' }).end('<title>last</title>')
+    held!.end(urlset([]))
+  })
+  const crawler = await open({ concurrency: '8:8:8' })
+  await crawler.add(`${origin()}/`)
+  await crawler.start({ maxPages: 2 })
+  expect(asked.filter((at) => at === 'a.test/sitemap.xml')).toHaveLength(1)
+  expect((await readPages(dir)).map(({ url, outcome }) => [new URL(url).pathname, outcome])).toContainEqual(['/sitemap.xml', 'ok'])
+  await crawler.close()
+})
+
 test('more sitemaps than may be read at once are all read, no more at once, and pages need not wait for them', async () => {
   const parts = 2 * limits.sitemapsReadingMax
   answers.set('a.test/sitemap.xml', { body: index(Array.from({ length: parts }, (_, at) => `${origin()}/part-${at}.xml`)) })

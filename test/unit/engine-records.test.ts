@@ -104,10 +104,10 @@ function runOf(given: Parameters<typeof resolveRunLimits>[0]): Run<never> {
 
 test('pages stored and URLs under way together fill the limit of pages, and what became no page makes room', () => {
   const run = runOf({ maxPages: 2 })
-  run.reserve()
-  run.reserve()
+  run.reserve({})
+  run.reserve({})
   expect(run.hasRoom).toBe(false)
-  run.giveBack()
+  run.giveBack({})
   expect([run.hasRoom, run.fetches]).toEqual([true, 2])
 })
 
