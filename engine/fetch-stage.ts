@@ -100,7 +100,7 @@ export class FetchStage {
       return
     }
     const verdict = robots.check(url.url)
-    if (url.kind === 'sitemap' && verdict.kind !== 'unknown') this.#sitemaps.discover(url)
+    if (url.kind === 'sitemap' && verdict.kind !== 'unknown' && verdict.kind !== 'put_off') this.#sitemaps.discover(url)
     if (verdict.kind === 'unknown') {
       scheduler.setGate(host, true)
       scheduler.hold(host, host)
@@ -108,6 +108,9 @@ export class FetchStage {
     } else if (verdict.kind === 'denied') {
       scheduler.take(candidate)
       this.#endUnfetched(url, { outcome: 'robots_denied', code: 'robots_disallowed' })
+    } else if (verdict.kind === 'put_off') {
+      scheduler.take(candidate)
+      this.#putOff(url, verdict)
     } else if (url.kind === 'sitemap' && this.#sitemaps.isFullFor(host.name)) {
       scheduler.take(candidate)
       this.#sitemaps.putOff(url)
@@ -120,6 +123,16 @@ export class FetchStage {
       scheduler.places.move(url.sequence, 'fetch')
       void this.#fetch(run, lease, waitedMs)
     }
+  }
+
+  /** Its origin does not answer, though its host does: that is one try of the URL. */
+  #putOff(url: QueuedUrl, { code, waitMs }: { readonly code: FailureCode; readonly waitMs: number }): void {
+    const { commits, options, scheduler } = this.#parts
+    const attempts = url.attempts + 1
+    if (attempts > options.retries) return this.#endUnfetched(url, { outcome: 'failed', code, attempts })
+    scheduler.willComeLater(url)
+    scheduler.places.move(url.sequence, 'commit')
+    commits.defer({ url, attempts, notBeforeMs: scheduler.rowsMs() + waitMs, retry: true })
   }
 
   /** Ends a URL without a fetch: its page has ended the process too often. */
@@ -142,7 +155,7 @@ export class FetchStage {
       const verdict = robots.check(url)
       if (verdict.kind === 'allowed') scheduler.setCrawlDelay(host, verdict.crawlDelayMs ?? 0)
       const blame = answer.kind === 'aborted' ? 'network' : await this.#blame(run, { host, startedAtMs }, answer.fetch)
-      if (answer.kind === 'failed' && blame === 'host') scheduler.failHost(host, answer, startedAtMs)
+      if (answer.kind === 'failed' && blame === 'host' && answer.isOfOrigin !== true) scheduler.failHost(host, answer, startedAtMs)
       if (blame === 'host') commits.noteHost({ name: host.name, robots: robots.verdictsOf(host.name), crawlDelayMs: host.crawlDelayMs, ...(host.hasAnswered && { answered: true }) })
     } catch (error) {
       this.#onBroken(error)

@@ -36,6 +36,8 @@ export const limits = {
   robotsAgeMsMax: 24 * 60 * 60_000,
   /** How long a robots.txt that could not be had stands for "nothing is allowed" before it is asked for again. */
   robotsRetryMsMin: 10_000,
+  /** The same while another origin of the host answers: asking holds the host, up to the connect timeout. */
+  robotsOriginRetryMs: 60_000,
   /** A shorter max-age of a robots.txt is taken as this: it is asked for again at most every five minutes. */
   robotsAgeMsMin: 5 * 60_000,
   /** How long expired rules go on while robots.txt is unreachable. RFC 9309 section 2.3.1.4 names 30 days as long. */

@@ -24,14 +24,16 @@
  * 429 is the one deviation from the RFC, which counts it with 4xx: whoever asks for fewer requests has not allowed all of
  * them. Rules that are past their life stay in force while the file cannot be had, for a week, asked for again every five
  * minutes; then the host fails. One fetch at a time for each origin. The gate remembers no failure as a verdict in force:
- * when to ask again is the scheduler's decision, which lets the host rest and in the end gives it up.
+ * when to ask again is the scheduler's decision, which lets the host rest and in the end gives it up. Anybody can link to a
+ * port at which nothing listens: while another origin of the host has a verdict in force, only the URLs of the origin that
+ * fails are put off, each within its retries.
  *
  *   #hosts   least recently used ... most: host -> origin -> entry; bounded in entries (and those of a host) and in bytes
  *            of text. What falls out is read from the store again, or fetched.
  */
 import type { RobotsVerdict } from '../../storage/store.ts'
 import type { Clock } from '../core/clock.ts'
-import { failureRule, type FailureCode } from '../core/errors.ts'
+import { failureRule, failureTable, type FailureCode } from '../core/errors.ts'
 import { limits } from '../core/limits.ts'
 import { fetchUrl, hostOfUrl, makeBase } from '../core/fetch-url.ts'
 import { productTokenOf } from '../core/product-token.ts'
@@ -61,6 +63,8 @@ export type RobotsCheck =
   | { readonly kind: 'unknown' }
   | { readonly kind: 'denied' }
   | { readonly kind: 'allowed', readonly crawlDelayMs?: number }
+  /** The origin could not be asked, while another one of the host answers: its URLs are put off, and the host goes on. */
+  | { readonly kind: 'put_off', readonly code: FailureCode, readonly waitMs: number }
 
 export type RobotsAnswer =
   /** `fetch`: it could not be had, and an older one stays in force. */
@@ -74,6 +78,8 @@ export interface RobotsFailure {
   readonly code: FailureCode
   readonly detail: string
   readonly retryAfterMs: number
+  /** Another origin of the host has a verdict in force: the host is well, and only this origin is not. */
+  readonly isOfOrigin?: true
   /** Of an answer that is no verdict. */
   readonly status?: number
   /** What its fetch ended with, when there was no answer. */
@@ -127,7 +133,9 @@ export class RobotsGate {
     const [url, host] = [new URL(text), hostOfUrl(text)]
     if (isRobotsFile(url) || this.#is.isExempt?.(host) === true) return { kind: 'allowed' }
     const entry = this.#entriesOf(host).get(url.origin)
-    if (entry === undefined || entry.verdict.rule === 'disallow' || entry.inForceUntilMs <= this.#is.clock.wallMs()) return { kind: 'unknown' }
+    const leftMs = entry === undefined ? 0 : entry.inForceUntilMs - this.#is.clock.wallMs()
+    if (entry === undefined || leftMs <= 0) return { kind: 'unknown' }
+    if (entry.verdict.rule === 'disallow') return this.#hasOther(host, url.origin) ? { kind: 'put_off', code: failureOf(entry.verdict), waitMs: leftMs } : { kind: 'unknown' }
     const { lines = '', crawlDelayMs } = entry.verdict
     if (!decideRobots(lines, url).isAllowed) return { kind: 'denied' }
     return { kind: 'allowed', ...(crawlDelayMs === undefined ? {} : { crawlDelayMs }) }
@@ -180,9 +188,17 @@ export class RobotsGate {
       return { kind: 'known', ...(found.fetch && { fetch: found.fetch }) }
     }
     const { status, code, fetch, retryAfterMs } = found
-    const verdict: Verdict = { rule: 'disallow', ...(status !== undefined && { status }), code: fetch?.code ?? code, expiresAtMs: nowMs + retryAfterMs }
+    const isOfOrigin = this.#hasOther(host, url.origin)
+    const waitMs = isOfOrigin ? Math.max(retryAfterMs, limits.robotsOriginRetryMs) : retryAfterMs
+    const verdict: Verdict = { rule: 'disallow', ...(status !== undefined && { status }), code: fetch?.code ?? code, expiresAtMs: nowMs + waitMs }
     this.#set(host, url.origin, { verdict, inForceUntilMs: verdict.expiresAtMs })
-    return found
+    return { ...found, ...(isOfOrigin && { isOfOrigin }) }
+  }
+
+  /** Whether another origin of the host has a verdict in force. */
+  #hasOther(host: string, origin: string): boolean {
+    const nowMs = this.#is.clock.wallMs()
+    return [...this.#entriesOf(host)].some(([name, { verdict, inForceUntilMs }]) => name !== origin && verdict.rule !== 'disallow' && inForceUntilMs > nowMs)
   }
 
   /** Follows the redirects to an answer. */
@@ -295,6 +311,11 @@ export function sitemapsAt(url: string, lines: readonly string[] = []): readonly
 
 function charsOf({ lines = '', sitemaps = [] }: Verdict): number {
   return sitemaps.reduce((sum, { length }) => sum + length, lines.length)
+}
+
+/** What kept the robots.txt of an origin from being had. */
+function failureOf({ code }: Verdict): FailureCode {
+  return code !== undefined && code in failureTable ? code as FailureCode : 'robots_unreachable'
 }
 
 /** Rules that cannot be read are not the permission to fetch everything. */

@@ -346,3 +346,26 @@ describe('over the network', () => {
     await fetcher.close()
   })
 })
+
+describe('an origin that cannot be asked, of a host whose other origin answers', () => {
+  test('is not charged to its host: its URLs are put off with its code, and it is asked again a minute later', async () => {
+    const { gate, clock, requests } = rig({ 'http://a.test:1/robots.txt': { code: 'connect_refused' } })
+    expect(await gate.ask('http://a.test/')).toEqual({ kind: 'known' })
+    expect(await gate.ask('http://a.test:1/x')).toMatchObject({ kind: 'failed', code: 'connect_refused', isOfOrigin: true })
+    expect(gate.check('http://a.test:1/x')).toEqual({ kind: 'put_off', code: 'connect_refused', waitMs: limits.robotsOriginRetryMs })
+    expect(gate.check('http://a.test/y')).toMatchObject({ kind: 'allowed' })
+    clock.advance(limits.robotsOriginRetryMs)
+    expect(gate.check('http://a.test:1/x')).toEqual({ kind: 'unknown' })
+    expect(requests).toEqual(['http://a.test/robots.txt', 'http://a.test:1/robots.txt'])
+  })
+
+  test('is charged to its host when no other answers', async () => {
+    const { gate } = rig({ 'http://a.test:1/robots.txt': { code: 'connect_refused' }, 'http://a.test:2/robots.txt': { code: 'connect_refused' } })
+    for (const port of [1, 2]) {
+      const answer = await gate.ask(`http://a.test:${port}/`)
+      expect(answer).toMatchObject({ kind: 'failed', code: 'connect_refused' })
+      expect(answer).not.toHaveProperty('isOfOrigin')
+      expect(gate.check(`http://a.test:${port}/`)).toEqual({ kind: 'unknown' })
+    }
+  })
+})
