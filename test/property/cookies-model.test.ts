@@ -35,7 +35,9 @@ class Model {
     if (!isWithin(url.hostname, domain) || !isWithin(domain, site) || (given.isSecure && url.protocol === 'http:')) return false
     const path = given.path || url.pathname.slice(0, Math.max(1, url.pathname.lastIndexOf('/')))
     const old = this.list.find((one) => one.name === given.name && one.domain === domain && one.path === path)
-    if (old?.isSecure === true && url.protocol === 'http:') return false
+    // What came in clear text is not sent before or in the place of what never does.
+    const hides = (kept: ModelCookie): boolean => kept.isSecure && kept.name === given.name && isUnder(path, kept.path) && (isWithin(domain, kept.domain) || isWithin(kept.domain, domain))
+    if (url.protocol === 'http:' && this.list.some(hides)) return false
     if (given.endsAtMs <= nowMs) {
       this.list = this.list.filter((one) => one !== old)
       return old !== undefined
