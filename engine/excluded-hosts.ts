@@ -1,16 +1,18 @@
 /**
- * The hosts that the operator's file excludes (`--exclude-hosts`): one name or pattern a line, `#` begins a comment. They
- * are asked for nothing, robots.txt included, and their URLs end without a fetch as long as the file names them. Main
- * thread.
+ * The hosts that the operator's file excludes (`--exclude-hosts`). They are asked for nothing, robots.txt included, and
+ * their URLs end without a fetch as long as the file names them. Main thread.
  *
  * The file is looked at every few seconds, which also sees one that was moved into its place. Invariant: what is in
  * force is the last file that could be read whole. One with a mistake in it changes nothing, and is told of once.
  */
-import { readFile, stat } from 'node:fs/promises'
+import { stat } from 'node:fs/promises'
 import type { Clock } from './core/clock.ts'
-import { SluiceError } from './core/errors.ts'
+import type { SluiceError } from './core/errors.ts'
 import { HostPatterns } from './core/host-patterns.ts'
 import { limits } from './core/limits.ts'
+import { readHostList } from './host-list.ts'
+
+const FLAG = '--exclude-hosts'
 
 export interface ExcludedHostsOptions {
   /** Absent: nothing is excluded. */
@@ -34,12 +36,12 @@ export class ExcludedHosts {
     this.#is = options
   }
 
-  /** Throws `file_unreadable`. */
+  /** Throws as `readHostList` does. */
   static async open(options: ExcludedHostsOptions): Promise<ExcludedHosts> {
     const hosts = new ExcludedHosts(options)
     if (options.file === undefined) return hosts
     hosts.#version = await versionOf(options.file)
-    hosts.#patterns = await readPatterns(options.file)
+    hosts.#patterns = await readHostList(FLAG, options.file)
     hosts.#lookLater()
     return hosts
   }
@@ -63,7 +65,7 @@ export class ExcludedHosts {
     if (version === this.#version || this.#isClosed) return
     this.#version = version
     try {
-      this.#patterns = await readPatterns(file)
+      this.#patterns = await readHostList(FLAG, file)
     } catch (error) {
       return this.#is.onBroken(error as SluiceError)
     }
@@ -79,31 +81,4 @@ async function versionOf(file: string): Promise<string> {
   } catch {
     return ''
   }
-}
-
-async function readPatterns(file: string): Promise<HostPatterns> {
-  const patterns = new HostPatterns()
-  for (const [index, line] of (await readText(file)).split('\n').entries()) {
-    const name = line.split('#', 1)[0]!.trim()
-    if (name !== '' && !patterns.add(name)) {
-      throw unreadable(`expected a host name such as example.com or *.example.com in line ${index + 1} of ${file}, given ${JSON.stringify(name.slice(0, 100))}`)
-    }
-  }
-  return patterns
-}
-
-async function readText(file: string): Promise<string> {
-  let text: string | undefined
-  try {
-    if ((await stat(file)).size <= limits.excludeHostsBytesMax) text = await readFile(file, 'utf8')
-  } catch (cause) {
-    throw unreadable(`expected a file of host names, given ${file}: ${(cause as Error).message}`, cause)
-  }
-  if (text === undefined) throw unreadable(`expected at most ${limits.excludeHostsBytesMax} bytes, given ${file}`)
-  // Of an editor on Windows.
-  return text.replace(/^\uFEFF/, '')
-}
-
-function unreadable(message: string, cause?: unknown): SluiceError {
-  return new SluiceError('file_unreadable', `--exclude-hosts: ${message}`, { cause })
 }

@@ -25,6 +25,7 @@ import { keyPolicyOf, type KeyPolicy } from './core/url-key.ts'
 import type { CrawlParts } from './crawl-parts.ts'
 import { Events } from './events.ts'
 import { ExcludedHosts } from './excluded-hosts.ts'
+import { readHostList } from './host-list.ts'
 import { createAddressGuard } from './fetch/address-guard.ts'
 import { ByteBudget } from './fetch/byte-budget.ts'
 import { Fetcher } from './fetch/fetcher.ts'
@@ -47,7 +48,6 @@ import { ShedLog } from './shed-log.ts'
 import { StatusServer } from './listen.ts'
 import { Suspects } from './suspects.ts'
 import { Cookies } from './web/cookies.ts'
-import { readExemptHosts } from './web/robots-exempt.ts'
 import { RobotsGate } from './web/robots.ts'
 import { Session } from './web/session.ts'
 
@@ -118,6 +118,7 @@ async function openAll(given: CrawlOptionsGiven, on: StageEvents, closers: Close
   const options = resolveCrawlOptions(given, before)
   const keyPolicy = keyPolicyOf(options.dedupe)
   const excluded = await openExcluded(options, closers)
+  const exempt = options.robots === 'obey' ? undefined : await readHostList('--robots', options.robots)
   await configureStore(store, options, excluded.has)
 
   const [clock, events] = [systemClock, new Events(dir)]
@@ -132,7 +133,7 @@ async function openAll(given: CrawlOptionsGiven, on: StageEvents, closers: Close
   const robots = new RobotsGate({
     fetcher, clock, userAgent: options.userAgent, deadlineMs: options.timeoutMs,
     readRobots: (file, productToken) => pool.readRobots(file, productToken),
-    stored: (host) => store.host(host)?.robots, isExempt: readExemptHosts(options.robots),
+    stored: (host) => store.host(host)?.robots, ...(exempt && { isExempt: (host) => exempt.has(host) }),
   })
   const scheduler = new Scheduler({
     store, options, clock, random: Math.random, onWork: on.onWork,

@@ -315,8 +315,6 @@ export const limits = {
   robotsOriginsMax: 16,
   /** Characters of the sitemaps that are shown of an origin: a host's whole answer goes through the control channel. */
   robotsSitemapsShownCharsMax: 2_000,
-  /** The file of --robots: some 50,000 names. */
-  robotsExemptBytesMax: 1 * MB,
 
   // Directives of pages
   /** Characters read of one meta element or header field with robots directives; the longest of 360 real pages has 92. */
@@ -364,9 +362,10 @@ export const limits = {
   /** The thread ends when no sitemap was read for so long, and has so long to end by itself. */
   sitemapIdleMsMax: 5_000,
   sitemapExitMsMax: 500,
-  // The file of excluded hosts: a million names are about 20 MB
-  excludeHostsBytesMax: 32 * MB,
-  /** How often it is looked at while a crawl is open. */
+
+  // Files of hosts (host-list.ts): a million names are about 20 MB
+  hostListBytesMax: 32 * MB,
+  /** How often that of --exclude-hosts is looked at while a crawl is open. */
   excludeHostsLookMs: 5_000,
 
   // Sitemaps in the crawl

@@ -11,7 +11,7 @@ export function readSecretFile(flag: string, path: string, bytesMax: number): un
 }
 
 /** A file that may be larger than it should be, or have no end. Throws `file_unreadable` and `bad_option`. */
-export function readTextFile(flag: string, path: string, bytesMax: number): string {
+function readTextFile(flag: string, path: string, bytesMax: number): string {
   const buffer = Buffer.alloc(bytesMax + 1)
   let length = 0
   try {
