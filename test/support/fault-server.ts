@@ -3,7 +3,6 @@
  * its line in the table. Paths below /manual/ do nothing: the test takes the connection with `taken` and plays the
  * server itself, so that the order of events is the test's and not a timer's.
  */
-import { once } from 'node:events'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import * as net from 'node:net'
 import { tmpdir } from 'node:os'
@@ -11,6 +10,7 @@ import { join } from 'node:path'
 import * as tls from 'node:tls'
 import { gzipSync } from 'node:zlib'
 import { makeAuthority } from '../../engine/demo/authority.ts'
+import { onRequests, portOf, RawServers } from './raw-servers.ts'
 
 /** One request, and the connection it came on. */
 export interface Peer {
@@ -148,40 +148,15 @@ export async function startFaultServer(): Promise<FaultServer> {
   await writeFile(caFile, authority.caPem)
   await writeFile(expiredCaFile, expiredCertificate.cert)
 
-  const sockets = new Set<net.Socket>()
   const untaken = new Map<string, Peer[]>()
   const takers = new Map<string, ((peer: Peer) => void)[]>()
   const forPath = new Map<string, number>()
   const counts = { connections: 0, requests: 0 }
-  let whenDrained: (() => void)[] = []
-
-  function accept(socket: net.Socket): void {
-    counts.connections++
-    sockets.add(socket)
-    // A client that goes away is what these tests are about.
-    socket.on('error', () => {})
-    socket.once('close', () => {
-      sockets.delete(socket)
-      if (sockets.size > 0) return
-      for (const resolve of whenDrained) resolve()
-      whenDrained = []
-    })
-  }
 
   function serve(socket: net.Socket): void {
-    let received = ''
-    let requests = 0
-    socket.on('error', () => {})
-    socket.on('data', (data) => {
-      // A TLS hello on the wrong port, answered as most servers do.
-      if (requests === 0 && received === '' && data[0] === 0x16) return socket.end('HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n')
-      received += data.toString('latin1')
-      for (let end = received.indexOf('\r\n\r\n'); end >= 0; end = received.indexOf('\r\n\r\n')) {
-        const head = received.slice(0, end)
-        received = received.slice(end + 4)
-        dispatch(socket, head, ++requests)
-      }
-    })
+    // A TLS hello on the wrong port, answered as most servers do.
+    socket.once('data', (data) => { if (data[0] === 0x16) socket.end('HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n') })
+    onRequests(socket, (head, number) => dispatch(socket, head, number))
   }
 
   function dispatch(socket: net.Socket, head: string, requestOnConnection: number): void {
@@ -214,18 +189,11 @@ export async function startFaultServer(): Promise<FaultServer> {
     // Resets in the middle of the handshake.
     reset: net.createServer((socket) => socket.once('data', () => socket.resetAndDestroy())),
   }
-  for (const server of Object.values(servers)) {
-    server.on('connection', accept)
-    server.on('tlsClientError', () => {})
-    server.listen(0, '127.0.0.1')
-    await once(server, 'listening')
-  }
-  const portOf = (listener: Listener): number => (servers[listener].address() as net.AddressInfo).port
-  const drained = (): Promise<void> => new Promise((resolve) => { if (sockets.size === 0) resolve(); else whenDrained.push(resolve) })
+  const raws = await RawServers.listen(Object.values(servers), () => { counts.connections++ })
 
   return {
-    url: (path) => `http://127.0.0.1:${portOf('http')}${path}`,
-    urlOf: (listener, path, host = 'fault.test') => `${listener === 'http' ? 'http' : 'https'}://${host}:${portOf(listener)}${path}`,
+    url: (path) => `http://127.0.0.1:${portOf(servers.http)}${path}`,
+    urlOf: (listener, path, host = 'fault.test') => `${listener === 'http' ? 'http' : 'https'}://${host}:${portOf(servers[listener])}${path}`,
     caFile,
     expiredCaFile,
     taken(path) {
@@ -233,14 +201,12 @@ export async function startFaultServer(): Promise<FaultServer> {
       if (peer !== undefined) return Promise.resolve(peer)
       return new Promise((resolve) => takers.set(path, [...takers.get(path) ?? [], resolve]))
     },
-    get connectionsOpen() { return sockets.size },
+    get connectionsOpen() { return raws.open },
     get connections() { return counts.connections },
     get requests() { return counts.requests },
-    drained,
+    drained: () => raws.drained(),
     async close() {
-      const closed = Object.values(servers).map((server) => new Promise((resolve) => server.close(resolve)))
-      for (const socket of sockets) socket.destroy()
-      await Promise.all(closed)
+      await raws.close()
       await rm(folder, { recursive: true, force: true })
     },
   }

@@ -4,7 +4,6 @@
  * counted here, by the server. Writes are paced by turns of the event loop, never by its ticks, so that a client in the
  * same process hangs up in time and the counts tell what it took.
  */
-import { once } from 'node:events'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import * as net from 'node:net'
 import { tmpdir } from 'node:os'
@@ -13,6 +12,7 @@ import * as tls from 'node:tls'
 import { makeAuthority } from '../../engine/demo/authority.ts'
 import { expiredCertificate } from './fault-server.ts'
 import { hostileRows, makeBombs, type HostileListener, type HostilePeer, type HostileRow } from './hostile-rows.ts'
+import { onRequests, portOf, RawServers } from './raw-servers.ts'
 
 export interface HostileTraffic {
   readonly connections: number
@@ -60,20 +60,6 @@ export async function startHostileServer(): Promise<HostileServer> {
   const caFile = join(folder, 'ca.pem')
   await writeFile(caFile, [own.caPem, other.caPem, expiredCertificate.cert].join('\n'))
   const counts = new Map(hostileRows.map((row): [HostileRow, Counts] => [row, { connections: 0, requests: 0, bytesOfClosed: 0, open: new Set() }]))
-  const sockets = new Set<net.Socket>()
-  let whenDrained: (() => void)[] = []
-
-  function accept(socket: net.Socket): void {
-    sockets.add(socket)
-    // Clients that go away are what this is about.
-    socket.on('error', () => {})
-    socket.once('close', () => {
-      sockets.delete(socket)
-      if (sockets.size > 0) return
-      for (const resolve of whenDrained) resolve()
-      whenDrained = []
-    })
-  }
 
   function count(row: HostileRow, socket: net.Socket): void {
     const of = counts.get(row)!
@@ -86,19 +72,7 @@ export async function startHostileServer(): Promise<HostileServer> {
     })
   }
 
-  function serve(socket: net.Socket): void {
-    let received = ''
-    let requests = 0
-    socket.on('error', () => {})
-    socket.on('data', (data) => {
-      received += data.toString('latin1')
-      for (let end = received.indexOf('\r\n\r\n'); end >= 0; end = received.indexOf('\r\n\r\n')) {
-        const head = received.slice(0, end)
-        received = received.slice(end + 4)
-        answer(socket, head, ++requests)
-      }
-    })
-  }
+  const serve = (socket: net.Socket): void => onRequests(socket, (head, number) => answer(socket, head, number))
 
   function answer(socket: net.Socket, head: string, requestOnConnection: number): void {
     const path = head.split(' ', 2)[1] ?? '/'
@@ -131,20 +105,14 @@ export async function startHostileServer(): Promise<HostileServer> {
     tls_reset: net.createServer(raw('tls_reset')),
     tls_plain: net.createServer(raw('tls_plain')),
   }
-  for (const [listener, server] of Object.entries(servers)) {
-    server.on('connection', (socket: net.Socket) => {
-      accept(socket)
-      if (listener !== 'http') count(rowOfListener.get(listener as HostileListener)!, socket)
-    })
-    server.on('tlsClientError', () => {})
-    server.listen(0, '127.0.0.1')
-    await once(server, 'listening')
-  }
+  const raws = await RawServers.listen(Object.values(servers), (socket, server) => {
+    const row = rowOfListener.get(Object.entries(servers).find((entry) => entry[1] === server)![0] as HostileListener)!
+    if (row.listener !== 'http') count(row, socket)
+  })
 
   return {
     url(row) {
-      const { port } = servers[row.listener].address() as net.AddressInfo
-      return `${row.listener === 'http' ? 'http' : 'https'}://${hostOfRow(row)}:${port}${row.path}`
+      return `${row.listener === 'http' ? 'http' : 'https'}://${hostOfRow(row)}:${portOf(servers[row.listener])}${row.path}`
     },
     resolve: Object.fromEntries(hostileRows.map((row) => [hostOfRow(row), '127.0.0.1'])),
     caFile,
@@ -152,12 +120,10 @@ export async function startHostileServer(): Promise<HostileServer> {
       const { connections, requests, bytesOfClosed, open } = counts.get(row)!
       return { connections, requests, bytesSent: [...open].reduce((sum, socket) => sum + sentBy(socket), bytesOfClosed) }
     },
-    get connectionsOpen() { return sockets.size },
-    drained: () => new Promise((resolve) => { if (sockets.size === 0) resolve(); else whenDrained.push(resolve) }),
+    get connectionsOpen() { return raws.open },
+    drained: () => raws.drained(),
     async close() {
-      const closed = Object.values(servers).map((server) => new Promise((resolve) => server.close(resolve)))
-      for (const socket of sockets) socket.destroy()
-      await Promise.all(closed)
+      await raws.close()
       await rm(folder, { recursive: true, force: true })
     },
   }
