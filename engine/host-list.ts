@@ -8,10 +8,10 @@ import { SluiceError } from './core/errors.ts'
 import { HostPatterns } from './core/host-patterns.ts'
 import { limits } from './core/limits.ts'
 
-/** Throws `file_unreadable`; `bad_option` for what is too long, and for a line that is no name or means all hosts. */
-export async function readHostList(flag: string, file: string): Promise<HostPatterns> {
+/** `what` a user may have meant. Throws `file_unreadable`; `bad_option` for what is too long, and for a line that is no name or means all hosts. */
+export async function readHostList(flag: string, file: string, what = 'a file of host names'): Promise<HostPatterns> {
   const patterns = new HostPatterns()
-  for (const [at, line] of (await readText(flag, file)).split('\n').entries()) {
+  for (const [at, line] of (await readText(flag, file, what)).split('\n').entries()) {
     const name = line.split('#', 1)[0]!.trim()
     if (name === '' || (name !== '*' && patterns.add(name))) continue
     throw new SluiceError('bad_option', `${flag}: ${file}, line ${at + 1}: expected a host name such as example.com or *.example.com, given ${JSON.stringify(name.slice(0, 100))}`)
@@ -19,7 +19,7 @@ export async function readHostList(flag: string, file: string): Promise<HostPatt
   return patterns
 }
 
-async function readText(flag: string, file: string): Promise<string> {
+async function readText(flag: string, file: string, what: string): Promise<string> {
   const bytesMax = limits.hostListBytesMax
   const parts: Uint8Array[] = []
   let bytes = 0
@@ -32,7 +32,7 @@ async function readText(flag: string, file: string): Promise<string> {
       bytes += (part as Uint8Array).byteLength
     }
   } catch (cause) {
-    throw new SluiceError('file_unreadable', `${flag}: expected a file of host names, given ${file}: ${(cause as Error).message}`, { cause })
+    throw new SluiceError('file_unreadable', `${flag}: expected ${what}, given ${file}: ${(cause as Error).message}`, { cause })
   }
   if (bytes > bytesMax) throw new SluiceError('bad_option', `${flag}: ${file}: expected a file of at most ${bytesMax} bytes`)
   // Editors on Windows begin with a byte order mark.

@@ -118,7 +118,7 @@ async function openAll(given: CrawlOptionsGiven, on: StageEvents, closers: Close
   const options = resolveCrawlOptions(given, before)
   const keyPolicy = keyPolicyOf(options.dedupe)
   const excluded = await openExcluded(options, closers)
-  const exempt = options.robots === 'obey' ? undefined : await readHostList('--robots', options.robots)
+  const exempt = options.robots === 'obey' ? undefined : await readHostList('--robots', options.robots, 'obey, or a file of host names')
   await configureStore(store, options, excluded.has)
 
   const [clock, events] = [systemClock, new Events(dir)]
