@@ -11,8 +11,8 @@
  * read again and loses nothing. It is no page: neither in the sums of pages nor for `--max-pages`.
  */
 import { limits } from './core/limits.ts'
-import { fetchUrl, hostOfUrl, makeBase, refusalOf } from './core/fetch-url.ts'
-import { isRedirectStatus } from './core/redirects.ts'
+import { hostOfUrl } from './core/fetch-url.ts'
+import { locationOf } from './core/redirects.ts'
 import { isNotModified, noLinks, stateOfOutcome, type LinkList, type PageMeta, type PageRecord, type QueuedUrl, type SitemapFacts } from './core/types.ts'
 import { hostHashOf, keyOf, keyPolicyOf, sitemapFingerprintOf } from './core/url-key.ts'
 import type { CrawlParts } from './crawl-parts.ts'
@@ -111,13 +111,11 @@ export class SitemapStage {
 
   #unreadOutcome(url: QueuedUrl, meta: PageMeta): SitemapOutcome {
     if (isNotModified(meta)) return { outcome: 'not_modified', links: noLinks, facts: {} }
-    const { location, status } = meta
-    if (location === undefined || !isRedirectStatus(status)) return { outcome: 'http_error', links: noLinks, facts: {} }
+    const target = locationOf(meta)
+    if (target === undefined) return { outcome: 'http_error', links: noLinks, facts: {} }
     if ((url.redirectedFrom?.length ?? 0) >= limits.redirectsMax) return { outcome: 'failed', code: 'redirect_limit', links: noLinks, facts: {} }
-    const base = makeBase(url.url)
-    const target = fetchUrl(location, base)
-    if (target === undefined) return { outcome: 'redirect', redirectTo: location.slice(0, limits.urlBytesMax), links: noLinks, refused: { [refusalOf(location, base)]: 1 }, facts: {} }
-    return { outcome: 'redirect', redirectTo: target, links: this.#movedTo(target), facts: {} }
+    if ('refused' in target) return { outcome: 'redirect', redirectTo: target.text, links: noLinks, refused: { [target.refused]: 1 }, facts: {} }
+    return { outcome: 'redirect', redirectTo: target.url, links: this.#movedTo(target.url), facts: {} }
   }
 
   /** The target is a sitemap too. */

@@ -2,10 +2,10 @@
  * What the header of an answer says of its page: robots directives, and links to other pages. Read from the header block
  * in a parse worker, and not on the main thread, so that pages that have neither cost it nothing. Pure.
  */
+import { escapedBytes } from '../engine/core/redirects.ts'
 import { readLinkFields, type HeaderLinks } from './html/link-header.ts'
 import { isAt } from './html/rel.ts'
 import { readDirectives, type RobotsDirectives } from './html/robots-directives.ts'
-import { escapedBytes } from './redirects.ts'
 
 export interface PageHead extends HeaderLinks {
   readonly robots: RobotsDirectives

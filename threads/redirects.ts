@@ -1,7 +1,7 @@
 /**
- * Where an answer leads: by its Location, its Refresh header or its refresh element. Pure; runs in a parse worker and
- * touches nothing. Invariant: what is answered is an address to be judged like any other, by the collector's rules here
- * and by the commit's there; nothing is followed on the way.
+ * Where a page leads by its Refresh header or its refresh element (by its Location: engine/core/redirects.ts). Pure; runs
+ * in a parse worker and touches nothing. Invariant: what is answered is an address to be judged like any other, by the
+ * collector's rules here and by the commit's there; nothing is followed on the way.
  *
  * A refresh within `limits.refreshHopSecondsMax` is a hop: the page is read and kept, and the target enters as that of a
  * redirect does, at the page's depth and with its chain; it is no link, so `nofollow` does not speak of it. A slower one
@@ -9,22 +9,12 @@
  * standard), so it goes before the element, of which the first counts. Behind `limits.redirectsMax` hops a refresh is a
  * link again: chains end, and no page is lost.
  */
-import { fetchUrl, makeBase, refusalOf } from '../engine/core/fetch-url.ts'
 import { limits } from '../engine/core/limits.ts'
-import { isRedirectStatus } from '../engine/core/redirects.ts'
+import { targetOf, type Target } from '../engine/core/redirects.ts'
 import { noLinks, pageLinkElements, refusalReasons, type LinkElement, type LinkList, type PageMeta, type RefusalReason } from '../engine/core/types.ts'
-import { withoutUser } from '../engine/core/url-text.ts'
 import type { SlotPage } from './arena.ts'
 import { noRefusals, type LinkCollector, type Refusals } from './html/links.ts'
 import { parseRefresh } from './html/refresh.ts'
-
-/** An address that may be followed; or what was written in its place, and why it is none. */
-export type Target = { readonly url: string } | { readonly refused: RefusalReason; readonly text: string }
-
-/** Where an answer says that its page is, without a page of its own. Undefined: it is no redirect. */
-export function locationOf({ url, status, location }: PageMeta): Target | undefined {
-  return location === undefined || !isRedirectStatus(status) ? undefined : targetOf(escapedBytes(location), url)
-}
 
 /** Seconds up to which the refresh element of a page is a hop; undefined: it is none in any case. */
 export function elementHopSecondsMax(page: Pick<SlotPage, 'meta' | 'redirects'>, elements: readonly LinkElement[] | undefined): number | undefined {
@@ -83,22 +73,8 @@ function hopSecondsMax(redirects: number): number | undefined {
   return redirects < limits.redirectsMax ? limits.refreshHopSecondsMax : undefined
 }
 
-export function targetOf(text: string, base: string): Target {
-  const against = makeBase(base)
-  const url = fetchUrl(text, against)
-  return url === undefined ? { refused: refusalOf(text, against), text: withoutUser(text).slice(0, limits.urlBytesMax) } : { url }
-}
-
 export function refusedFor(reason: RefusalReason): Refusals {
   return { ...noRefusals(), [reason]: 1 }
-}
-
-/**
- * A header is bytes, here one a character. Those beyond ASCII are kept as they are, so that a server gets back what it
- * sent, in whatever encoding: as Chrome does it, and the test redirect-location-escape of web-platform-tests asks.
- */
-export function escapedBytes(text: string): string {
-  return text.replaceAll(/[\u0080-\u00FF]/g, (byte) => `%${byte.charCodeAt(0).toString(16).toUpperCase()}`)
 }
 
 /** The links of one list, then those of the other. */

@@ -37,6 +37,7 @@ import { failureRule, failureTable, type FailureCode } from '../core/errors.ts'
 import { limits } from '../core/limits.ts'
 import { fetchUrl, hostOfUrl, makeBase } from '../core/fetch-url.ts'
 import { productTokenOf } from '../core/product-token.ts'
+import { locationOf } from '../core/redirects.ts'
 import type { FetchedResponse, Fetcher, FetchFailure } from '../fetch/fetcher.ts'
 import { headerOf } from '../fetch/response-head.ts'
 import { listOf, retryAfterMs } from '../page-meta.ts'
@@ -210,7 +211,7 @@ export class RobotsGate {
       })
       if (!result.ok) return failed(result, hop)
       try {
-        const target = result.status >= 300 && result.status <= 399 ? targetOf(result, url) : undefined
+        const target = targetOf(result, url)
         if (target === undefined || hop === limits.robotsRedirectsMax) return await this.#read(result, url)
         url = target
       } finally {
@@ -298,9 +299,11 @@ export class RobotsGate {
   }
 }
 
-function targetOf(response: FetchedResponse, base: string): string | undefined {
-  const location = headerOf(response.headers, 'location')
-  return location === undefined ? undefined : fetchUrl(location, makeBase(base))
+/** Undefined: it is no redirect, or leads nowhere. */
+function targetOf({ status, headers }: FetchedResponse, url: string): string | undefined {
+  const location = headerOf(headers, 'location')
+  const target = location === undefined ? undefined : locationOf({ url, status, location })
+  return target !== undefined && 'url' in target ? target.url : undefined
 }
 
 /** What Sitemap lines name in a file that was read at `url`: http(s) URLs, each once. */

@@ -13,7 +13,7 @@ import { childrenOf, sluice } from '../support/processes.ts'
 
 type Answer = { readonly body: string | Buffer; readonly type?: string; readonly status?: number; readonly headers?: Readonly<Record<string, string>> } | ((request: IncomingMessage, response: ServerResponse) => void)
 
-const HOSTS = ['a.test', 'b.test', 'c.test']
+const HOSTS = ['a.test', 'b.test', 'c.test', 'd.test']
 const page: Answer = { body: '<title>page</title>', type: 'text/html' }
 
 let server: Server
@@ -125,16 +125,19 @@ test('an index within indexes is followed to a bound, and one that names itself 
   expect(stats.refused.depth).toBe(2)
 })
 
-test('what is no sitemap fails with its code, what has moved is found, and what is not there is an answer', async () => {
+test('what is no sitemap fails with its code, what has moved is found where it may be, and what is not there is an answer', async () => {
   answers.set('a.test/sitemap.xml', { body: '<!doctype html><title>Welcome</title>', type: 'text/html' })
   answers.set('b.test/sitemap.xml', { body: '', status: 301, headers: { location: '/map' } })
   answers.set('b.test/map', { body: urlset([`${origin('b.test')}/new`]) })
-  await crawl({}, [`${origin()}/`, `${origin('b.test')}/`, `${origin('c.test')}/`])
+  answers.set('d.test/sitemap.xml', { body: '', status: 302, headers: { location: 'ftp://me:secret@d.test/map' } })
+  await crawl({}, ['a.test', 'b.test', 'c.test', 'd.test'].map((host) => `${origin(host)}/`))
   const sitemaps = await sitemapsRead()
   expect(sitemaps['/sitemap.xml']).toMatchObject({ outcome: 'failed', code: 'bad_sitemap', status: 200 })
   expect(sitemaps[`${origin('b.test')}/sitemap.xml`]).toMatchObject({ outcome: 'redirect', redirectTo: `${origin('b.test')}/map`, sitemap: {} })
   expect(sitemaps[`${origin('b.test')}/map`]).toMatchObject({ outcome: 'ok', redirectedFrom: [`${origin('b.test')}/sitemap.xml`], sitemap: { entries: 1, new: 1 } })
   expect(sitemaps[`${origin('c.test')}/sitemap.xml`]).toMatchObject({ outcome: 'http_error', status: 404, sitemap: {} })
+  // As of a page, a password in an address that is not followed stands in no record.
+  expect(sitemaps[`${origin('d.test')}/sitemap.xml`]).toMatchObject({ outcome: 'redirect', redirectTo: 'ftp://***@d.test/map' })
 })
 
 test('what is listed with a higher priority is read first', async () => {
