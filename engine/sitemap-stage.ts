@@ -10,6 +10,7 @@
  * Invariant: a sitemap's row leaves the queue in a commit after those of its entries, so that a kill in its middle has it
  * read again and loses nothing. It is no page: neither in the sums of pages nor for `--max-pages`.
  */
+import type { FailureCode } from './core/errors.ts'
 import { limits } from './core/limits.ts'
 import { hostOfUrl } from './core/fetch-url.ts'
 import { locationOf } from './core/redirects.ts'
@@ -23,7 +24,7 @@ import { SitemapReading, type ReadingEnd } from './sitemap-reading.ts'
 import { newSitemap, wellKnownSitemap, type EntryRules } from './sitemap-urls.ts'
 import type { EndedUrl } from '../storage/store.ts'
 
-type SitemapOutcome = Pick<EndedUrl, 'outcome' | 'links' | 'refused'> & Pick<PageRecord, 'code' | 'redirectTo'> & { readonly facts: SitemapFacts }
+type SitemapOutcome = Pick<EndedUrl, 'outcome' | 'links' | 'refused'> & Pick<PageRecord, 'redirectTo'> & { readonly code?: FailureCode; readonly facts: SitemapFacts }
 
 export class SitemapStage {
   readonly #parts: CrawlParts
@@ -127,7 +128,7 @@ export class SitemapStage {
   #end(url: QueuedUrl, meta: PageMeta, answer: FetchedResponse, { facts, code, redirectTo, ...outcome }: SitemapOutcome): void {
     const { commits, events, recrawl, scheduler } = this.#parts
     const record: PageRecord = {
-      ...endRecord(url, { outcome: outcome.outcome, atMs: meta.fetchedAtMs, attempts: meta.attempts, status: meta.status, timings: meta.timings, ...placeOf(meta), ...(code && { code: code as never }) }),
+      ...endRecord(url, { outcome: outcome.outcome, atMs: meta.fetchedAtMs, attempts: meta.attempts, status: meta.status, timings: meta.timings, ...placeOf(meta), ...(code && { code }) }),
       ...(redirectTo !== undefined && { redirectTo }), ...(meta.contentType !== undefined && { contentType: meta.contentType }),
       wireBytes: answer.bodyBytes, ...(meta.tls && { tls: meta.tls }), sitemap: facts,
     }
